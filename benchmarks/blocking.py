@@ -239,11 +239,12 @@ def serving(cli: CliHarness, mode: str) -> Iterator[None]:
     never = cli.directory / "never"
     never.write_text("#!/bin/sh\nexec sleep 3600\n")
     never.chmod(0o700)
-    local = {"type": "local", "dir": str(cli.home), "flux": str(never)}
+    local = {"type": "local", "provision": "1h", "flux": str(never)}
     cli.write(
-        intake={"mode": mode.partition("-")[0], "impossible": "hold"},
-        deadlines={"join": "1h", "provision": "1h"},
-        providers={"local": {**local, **cli.options}},
+        intake={"mode": mode.partition("-")[0]},
+        deadlines={"join": "1h"},
+        # Jobs that are larger than offers have nodes would fail in mode scheduler.
+        providers={"local": {**local, **cli.options, "max_nodes": 100}},
     )
     with cli.daemon():
         yield

@@ -79,7 +79,7 @@ class Waiting:
 
     def __init__(self, mode: str, worth: float) -> None:
         self._lead = Still()
-        intake = {"mode": mode, "impossible": "hold"}
+        intake = {"mode": mode}
         limits = {"max_bursts": 1}
         plan = {"worth": worth}
         self._sim = Sim(self._lead, intake=intake, limits=limits, plan=plan)

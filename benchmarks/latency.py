@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from benchmarks.table import Goal, Measure, Skipped, main_of
-from burst.config import parse
 from burst.core.plan.slots import find_slots
 from burst.errors import NotFound
 from burst.lead import Lead, Store
@@ -32,6 +31,7 @@ from burst.runtime.engine_config import EngineConfig
 from burst.runtime.executor import ProviderWorkers
 from burst.runtime.session import GATHER_PAUSE, relax_garbage_collector
 from burst.wakeup import WakeUp
+from tests.builders import settings
 from tests.flux_instance import (
     FLUX,
     MISSING,
@@ -82,11 +82,10 @@ class Turning:
         self._clock = Clock()
         self._going = True
         relax_garbage_collector()
-        settings = parse({"intake": {"local_wait": "0s"}}, "benchmark")
         workers = ProviderWorkers(self._clock, self._wakeup.wake)
         identity = lead.identity()
         config = EngineConfig(
-            settings=settings,
+            settings=settings(intake={"local_wait": "0s"}),
             identity=identity,
             slots=find_slots(identity),
             providers={"noting": provider},

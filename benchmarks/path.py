@@ -28,9 +28,10 @@ from benchmarks.hands import NODES, Hand, Place, command, local, slurm
 from benchmarks.hands import flux as other_flux
 from benchmarks.table import Goal, Measure, main_of
 from burst import flux
-from burst.lead import Lead
+from burst.lead import Lead, WholeQueue
 from burst.model.jobid import JobId
 from tests.cli.cli_harness import CliHarness, open_harness
+from tests.contract.whole_queue import QueueReader
 from tests.embedded_instance import embedded_instance
 from tests.flux_instance import FLUX, flux_instance
 from tests.slurm.slurm_lab import missing
@@ -38,8 +39,6 @@ from tests.support.waiting import wait_until
 
 DEADLINE_S = 60.0
 _GOAL = Goal("<=", 1.15)
-_TIMED = "timed"
-"""Attribute of the jobs of both kinds, by which both are watched in the same way."""
 
 
 class Stand:
@@ -59,7 +58,6 @@ class Stand:
             cores=4,
             burstable=burstable,
             command=["true"],
-            attributes={_TIMED: True},
         )
         return job
 
@@ -129,7 +127,10 @@ def stand(name: str, place: Place) -> Iterator[tuple[Stand, CliHarness, Hand]]:
             daemon={"cadence": "10s"},
             deadlines={"idle": "0s"},
         )
-        with cli.daemon(), closing(connect(instance.uri, attribute=_TIMED)) as lead:
+        with cli.daemon(), closing(connect(instance.uri)) as lead:
+            assert isinstance(lead, WholeQueue)
+            # Jobs of both kinds are watched in the same way.
+            lead.follow_queue(QueueReader(lead), lambda *_: True)
             hand = place.hand(lead.identity())
             try:
                 yield Stand(instance, lead), cli, hand

@@ -39,8 +39,9 @@ class Still(FakeLead):
 def waiting(mode: str, jobs: int) -> Sim:
     """Return an engine with `jobs` jobs, one of which has a burst."""
     lead = Still()
-    intake = {"mode": mode, "impossible": "hold"}
-    sim = Sim(lead, intake=intake, limits={"max_bursts": 1})
+    intake = {"mode": mode}
+    # Offers have the nodes of the largest jobs, which would fail otherwise.
+    sim = Sim(lead, nodes=16, intake=intake, limits={"max_bursts": 1})
     queue = "burst" if mode == "queue" else ""
     for number in range(jobs):
         request = whole(3 + number % 8, cores_per_slot=1 + number % 4)

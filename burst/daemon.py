@@ -46,7 +46,7 @@ from burst.runtime.systemd_notify import tell_ready
 from burst.runtime.tally import Tally
 from burst.wakeup import WakeUp, on_signals
 
-Connector = Callable[[str, str], Lead]
+Connector = Callable[[str], Lead]
 
 
 class Daemon:
@@ -145,10 +145,6 @@ class Daemon:
         on_signals(self.stop, signal.SIGTERM, signal.SIGINT)
         on_signals(self.reload, signal.SIGHUP)
 
-    @property
-    def _attribute(self) -> str:
-        return self._settings.intake.attribute
-
     def _connect_first(self) -> Session | None:
         """Connect for the first time; return None if told to stop meanwhile.
 
@@ -172,7 +168,7 @@ class Daemon:
     def _connect_once(self) -> Session | None:
         """Connect, and become the daemon of the lead; return None if told to stop."""
         self._show_alive()
-        lead = self._connect(self._settings.lead.uri, self._attribute)
+        lead = self._connect(self._settings.lead.uri)
         session = None
         try:
             identity = lead.identity()

@@ -207,8 +207,8 @@ class FollowerStatus(msgspec.Struct, frozen=True):
     """Whether it lost its place to others and does not run elsewhere yet: the cloud
     took back a spot node, or a pod of a higher priority preempted it. The phase is
     PENDING if the provider starts it again, as a Job of Kubernetes does: the burst then
-    ends unless it is back within `[deadlines] rejoin`. Otherwise the phase is FAILED,
-    and the burst ends at once."""
+    ends unless it is back within 2 minutes. Otherwise the phase is FAILED, and the
+    burst ends at once."""
     lost: str = ""
     """What ended it after its start, other than a call of the daemon: an eviction, a
     dead node, a person. A few words, reported until it runs again; empty if nothing

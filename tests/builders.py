@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Values for tests: a lead with two nodes of its own and rank slots, jobs, offers."""
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
 
-from burst.config import Settings, parse
+from burst.config import Seconds, Settings, parse
 from burst.core.plan.slots import find_slots
 from burst.core.world import ProviderView, World
+from burst.model.fsd import parse_fsd
 from burst.model.jobid import JobId
 from burst.model.lead import (
     Bootstrap,
@@ -130,5 +132,39 @@ def world(lead_view, lead=None, **providers):
 
 
 def settings(**tables) -> Settings:
-    """Settings with some tables given, as the file would give them."""
-    return parse(tables, "test.toml")
+    """Settings with some tables given, as the file would give them.
+
+    Constants that no file has may be given, too, as `deadlines={"rejoin": "5s"}`.
+    """
+    return parse_with_constants(tables, "test.toml")
+
+
+def parse_with_constants(tables: Mapping[str, Any], where: str) -> Settings:
+    """`parse`, of tables that may have constants that no file has."""
+    left, constants = split_constants(tables)
+    return with_constants(parse(left, where), constants)
+
+
+def split_constants(
+    tables: Mapping[str, Any],
+) -> tuple[dict[str, Any], dict[str, dict[str, str]]]:
+    """The tables without the constants that no file has, and those by their table."""
+    left, constants = dict(tables), {}
+    for name in ("deadlines", "intake"):
+        kind = type(getattr(Settings(), name))
+        known = kind.retired.keys() & set(kind.__struct_fields__)
+        given = left.get(name, {})
+        if taken := known & given.keys():
+            left[name] = {key: given[key] for key in given if key not in taken}
+            constants[name] = {key: given[key] for key in taken}
+    return left, constants
+
+
+def with_constants(
+    found: Settings, constants: Mapping[str, Mapping[str, str]]
+) -> Settings:
+    """Settings with other constants."""
+    for name, given in constants.items():
+        values = {key: Seconds(parse_fsd(text)) for key, text in given.items()}
+        found = but(found, **{name: but(getattr(found, name), **values)})
+    return found

@@ -238,7 +238,7 @@ class EmbeddedInstance(LastingInstance):
         with closing(connect_handle(self.uri)) as handle:
             told = read_ended(RpcClient(handle), [job])[job]
         entry = from_json(told, _Entry)
-        found = job_from_jobspec(job, bytes(entry.jobspec), "", lambda _: True)
+        found = job_from_jobspec(job, bytes(entry.jobspec), lambda _: True)
         assert found is not None
         for event in entry.eventlog:
             found.apply(event, entry.R)

@@ -29,12 +29,15 @@ class Sim:
         capacity=1_000,
         modes=("joined",),
         total=0,
+        *,
+        provision="15m",
         **tables,
     ):
         self.now = T0
         self.lead = lead or FakeLead()
         self.cloud = FakeCloud()
-        self.tables = {"providers": {"local": {"type": "fake"}}, **tables}
+        ours = {"type": "fake", "provision": provision}
+        self.tables = {"providers": {"local": ours}, **tables}
         self.fake_settings = FakeSettings(
             max_nodes=nodes, shape=NODE, capacity=capacity, modes=modes, total=total
         )

@@ -25,7 +25,7 @@ def test_a_file_is_read_with_units(tmp_path):
 
     assert settings.deadlines.join == Seconds(90)
     assert settings.deadlines.idle == math.inf
-    assert str(settings.deadlines.provision) == "15m"
+    assert str(settings.provision_limit("here")) == "15m"
     assert settings.lead.slots == ("burst-0-[0-3]",)
     assert settings.providers["here"].type == "local"
     assert settings.providers["here"].options == {"max_nodes": 4}
@@ -147,6 +147,7 @@ def test_effective_settings_say_where_they_come_from():
         >= {
             "deadlines.join": (Seconds(60), "f"),
             "deadlines.drain": (Seconds(1800), "default"),
+            "providers.a.provision": (Seconds(900), "default"),
             "providers.a.type": ("local", "f"),
             "providers.a.enabled": (False, "f"),
             "providers.a.max_nodes": (2, "f"),
@@ -163,7 +164,7 @@ def test_effective_settings_say_where_they_come_from():
             "prices.a.n2": (2.5, "f"),
         }.items()
     )
-    assert "policy.policy-2.match" not in listed
+    assert not {"policy.policy-2.match", "deadlines.rejoin"} & listed.keys()
 
 
 NODES = """(such as 4, "1-8", "<4" or ">=8")"""
@@ -256,7 +257,22 @@ def test_rules_have_a_name_and_a_worth_and_end_with_the_default():
             " frugal 0.1",
         ),
         ("limits.set_aside = '7m'", "limits.set_aside: is gone; write cooldown"),
-        ("intake.patience = '7m'", "intake.patience: is gone; write local_wait"),
+        (
+            "intake.attribute = 'cloud'",
+            "intake.attribute: is gone; remove it: jobs are marked by"
+            " --setattr=burstable",
+        ),
+        (
+            "intake.impossible = 'fail'",
+            "intake.impossible: is gone; remove it: a job that no offer could ever"
+            " serve stays held in mode hold, and fails in the other modes",
+        ),
+        (
+            "intake.local_wait = '7m'",
+            "intake.local_wait: is gone; remove it: a job that could start on own nodes"
+            " is left to the scheduler for 1m; write wait in a rule of [[policy]] for"
+            " another time",
+        ),
         ("intake.share = true", "intake.share: is gone; write any_job"),
         (
             "intake.ready = 'soon'",
@@ -277,6 +293,16 @@ def test_rules_have_a_name_and_a_worth_and_end_with_the_default():
             "daemon.orphans = 'reap'",
             "daemon.orphans: is gone; remove it: burst gc lists orphans, and with --yes"
             " deletes them",
+        ),
+        (
+            "deadlines.rejoin = '1m'",
+            "deadlines.rejoin: is gone; remove it: ranks that were lost have 2m to come"
+            " back",
+        ),
+        (
+            "deadlines.provision = '1m'",
+            "deadlines.provision: is gone; write it as provision under"
+            " [providers.NAME], of each provider",
         ),
         (
             "deadlines.agent = '1m'",

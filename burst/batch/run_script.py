@@ -67,7 +67,7 @@ class ScriptRunner:
             signal.signal(number, self._on_signal)
         signal.signal(signal.SIGALRM, self._on_alarm)
         settings = load(self._directory.settings)
-        with contextlib.closing(connect("", settings.intake.attribute)) as lead:
+        with contextlib.closing(connect("")) as lead:
             # Written before anything can be made that has this tag.
             self._directory.set_owner(lead.identity().owner)
             daemon = DaemonSupervisor(self._directory, self._tell)

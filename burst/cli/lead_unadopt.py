@@ -108,7 +108,7 @@ def _check_idle(
     """
     with owner_rights(settings.lead.uri):
         try:
-            lead = connect(settings.lead.uri, settings.intake.attribute)
+            lead = connect(settings.lead.uri)
         except LeadGone as error:
             # No error: it may be the reason for this command, and nothing can join.
             click.echo(f"the instance is not running, so no record was read: {error}")

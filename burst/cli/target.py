@@ -100,7 +100,7 @@ class Target(msgspec.Struct, frozen=True):
         """Connect to the lead, for the time of a command. Raises LeadError."""
         settings = self.settings()
         with show_wait("connecting to the lead"):
-            lead = connect(settings.lead.uri, settings.intake.attribute)
+            lead = connect(settings.lead.uri)
         try:
             yield lead
         finally:

@@ -44,7 +44,9 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Base of tables that contain tables or durations."""
 
     retired: ClassVar[Mapping[str, str]] = {}
-    """Keys of earlier versions, each with what to do about it."""
+    """Keys of earlier versions, each with what to do about it. One that is still a
+    field has its default whatever the file says: it is read as a setting, but is a
+    constant."""
 
 
 class PackageTable(Table, frozen=True):
@@ -138,9 +140,11 @@ def _choices(kind: Any, key: str) -> str:
 @functools.cache
 def _keys_of(kind: type) -> Mapping[str, Any]:
     """Return the keys of a table, each with the type of its value."""
-    hints = get_type_hints(kind)
+    hints, retired = get_type_hints(kind), getattr(kind, "retired", {})
     return {
-        field.encode_name: hints[field.name] for field in msgspec.structs.fields(kind)
+        field.encode_name: hints[field.name]
+        for field in msgspec.structs.fields(kind)
+        if field.name not in retired
     }
 
 

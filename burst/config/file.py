@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from burst.config.convert import PackageTable, Seconds, convert, unknown_key
+from burst.config.convert import PackageTable, Seconds, Table, convert, unknown_key
 from burst.config.http import check_http
 from burst.config.money import parse_budgets, parse_prices
 from burst.config.notify import check_notify
@@ -139,21 +139,28 @@ def effective(
                 yield from _leaves(name, kept, tables[name], source)
             continue
         if table != "providers":
-            for key, value in msgspec.structs.asdict(section).items():
-                origin = source if key in given else "default"
-                yield f"{table}.{key}", value, origin
+            yield from _keys(table, section, given, source)
             continue
         for name, provider in section.items():
             yield f"providers.{name}.type", provider.type, source
             origin = source if "enabled" in given.get(name, {}) else "default"
             yield f"providers.{name}.enabled", provider.enabled, origin
             origin = source if "provision" in given.get(name, {}) else "default"
-            yield f"providers.{name}.provision", settings.provision_limit(name), origin
+            yield f"providers.{name}.provision", provider.provision, origin
             written = given.get(name, {}).get("standing", ())
             path = f"providers.{name}.standing"
             yield from _each(path, provider.standing, written, source)
             found = options.get(name, provider.options)
             yield from _leaves(f"providers.{name}", found, provider.options, source)
+
+
+def _keys(
+    name: str, table: Table, written: Mapping[str, Any], source: str
+) -> Iterator[tuple[str, Any, str]]:
+    """Yield the keys of a table that has no tables inside it."""
+    for key, value in msgspec.structs.asdict(table).items():
+        if key not in table.retired:
+            yield f"{name}.{key}", value, source if key in written else "default"
 
 
 def _each(

@@ -72,14 +72,14 @@ class PolicyRule(Table, frozen=True):
     """The highest price per node-hour; default: any price."""
     wait: Seconds | None = None
     """Try own nodes for at least this long before a burst is made. Default: if own
-    nodes are free, as long as the job's user or `[intake] local_wait` says."""
+    nodes are free, as long as the job's user says, or else 1m."""
     requeue: bool = False
     """Whether these jobs are run again, at most twice, if they lose a node of a burst
     and their user has not decided it (`--setattr=burst.requeue=...`). Off by default,
     as a job that is run again repeats what it did before it ended."""
     mark: bool = False
-    """Whether these jobs may burst without the attribute of `[intake] attribute`. Off
-    by default, as users know whether their jobs can run elsewhere."""
+    """Whether these jobs may burst without `--setattr=burstable`. Off by default, as
+    users know whether their jobs can run elsewhere."""
 
     retired: ClassVar[Mapping[str, str]] = {
         "race": "remove it: one burst is made, of the first available offer",

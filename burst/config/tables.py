@@ -128,19 +128,22 @@ class IntakeSettings(Table, frozen=True):
     """Whether jobs that are not burstable may run on lent nodes, too. Off by default:
     users who pay for nodes expect them to be free. `burst setup` configures the
     frobnicator for it."""
-    attribute: str = "burstable"
-    """Attribute under `attributes.system` that marks a job; `--setattr=burstable`."""
+
+    # A constant: `retired` keeps it out of the file.
     local_wait: Seconds = Seconds(60)
     """How long a job that could start on nodes that are up is left to the scheduler
-    before it bursts all the same."""
-    impossible: Literal["auto", "hold", "fail"] = "auto"
-    """What happens to a job that no offer could ever serve. hold: it waits without
-    blocking the queue. fail: it fails with the reason, as Flux fails a job that it can
-    never run. auto: fail in modes queue and scheduler; hold in mode hold, in which a
-    site tries bursting before its settings are final."""
+    before it bursts all the same, unless its user or its rule says: many times what a
+    scheduler takes."""
 
     retired: ClassVar[Mapping[str, str]] = {
-        "patience": "write local_wait",
+        "attribute": "remove it: jobs are marked by --setattr=burstable",
+        "impossible": "remove it: a job that no offer could ever serve stays held in"
+        " mode hold, and fails in the other modes",
+        **dict.fromkeys(
+            ("local_wait", "patience"),
+            "remove it: a job that could start on own nodes is left to the scheduler"
+            " for 1m; write wait in a rule of [[policy]] for another time",
+        ),
         "ready": "remove it: the queue has the name of queue, with -ready at its end",
         "release_urgency": "remove it: a released job that Flux does not start gets"
         " urgency 31",
@@ -154,10 +157,12 @@ class IntakeSettings(Table, frozen=True):
 
     @property
     def fails_impossible(self) -> bool:
-        """Whether a job that no offer could ever serve is failed."""
-        if self.impossible == "auto":
-            return self.mode != "hold"
-        return self.impossible == "fail"
+        """Whether a job that no offer could ever serve is failed with the reason.
+
+        Flux fails a job that it can never run. In mode hold, in which a site tries
+        bursting before its settings are final, the job waits without blocking others.
+        """
+        return self.mode != "hold"
 
 
 class PlanSettings(Table, frozen=True):
@@ -264,26 +269,13 @@ class DeadlineSettings(Table, frozen=True):
     """From the start of the daemon to the start of the lead. By default the lead must
     run already, so that a person is told at once if it does not. In a pod both start
     together."""
-    provision: Seconds = Seconds(900)
-    """From the first call of the provider until all followers are started. GKE takes
-    five minutes for a cluster, and reports a lack of capacity many minutes later."""
     join: Seconds = Seconds(300)
-    """From then until all ranks are online. A broker joins in under a second; a longer
+    """From the start of all followers, for which the table of each provider has
+    `provision`, until all ranks are online. A broker joins in under a second; a longer
     time is due to pulling images, or to a wrong address."""
-    rejoin: Seconds = Seconds(120)
-    """How long a rank that was online may be offline before the burst is given up. The
-    default is how long CLUES tolerates a glitch; it is longer than the restart of a
-    broker."""
     drain: Seconds = Seconds(1800)
     """From the start of draining until no allocation is left. A job is never killed:
     after this deadline the burst is reported as overdue, and the daemon still waits."""
-    housekeeping: Seconds = Seconds(600)
-    """How long Flux's housekeeping may take on lent nodes, while no job runs on them.
-    After this deadline it is ended (flux housekeeping kill), so that a script that
-    never ends does not keep nodes that cost money. Health checks take seconds, an
-    update of a node minutes; housekeeping on own nodes is not ended. For an epilog,
-    which has no limit in Flux unless `[job-manager.epilog] timeout` is set, a burst
-    that is taken down waits no longer than this, either."""
     reap: Seconds = Seconds(600)
     """From the first reap until NotFound. After this deadline the burst is reported as
     overdue, and reap is still repeated."""
@@ -303,10 +295,22 @@ class DeadlineSettings(Table, frozen=True):
     """How long the program of an isolated burst may run if its job has no time limit.
     A day by default, as nobody looks after a cluster elsewhere; raise it for longer
     jobs."""
+
+    # Constants: `retired` keeps them out of the file.
+    rejoin: Seconds = Seconds(120)
+    """How long a rank that was online may be offline before the burst is given up: as
+    long as CLUES tolerates a glitch, and longer than the restart of a broker."""
+    housekeeping: Seconds = Seconds(600)
+    """How long Flux's housekeeping may take on lent nodes, while no job runs on them.
+    After this deadline it is ended (flux housekeeping kill), so that a script that
+    never ends does not keep nodes that cost money. Health checks take seconds, an
+    update of a node minutes; housekeeping on own nodes is not ended. For an epilog,
+    which has no limit in Flux unless `[job-manager.epilog] timeout` is set, a burst
+    that is taken down waits no longer than this, either."""
     complete: Seconds = Seconds(600)
     """How long a job may keep a part of the nodes it needs while the rest is refused.
-    After this deadline its part is given back. The default is that of `[limits]
-    cooldown`: an offer that had no capacity has been tried again by then."""
+    After this deadline its part is given back. An offer that had no capacity has been
+    tried again by then, unless `[limits] cooldown` is longer than its default."""
     release: Seconds = Seconds(300)
     """How long a released job may wait for Flux's scheduler before it leaves its burst,
     which would cost money without use. The job is tried again later."""
@@ -317,8 +321,13 @@ class DeadlineSettings(Table, frozen=True):
         " where the lead itself comes later",
         "agent": "remove it: an agent may be silent for six times checkSeconds, and at"
         " least for a minute",
+        "complete": "remove it: a part of a job's nodes is given back after 10m",
         "forecast": "remove it: jobs wait 1m for a forecast; write worth = 0 in a rule"
         " whose jobs should not wait for one",
+        "housekeeping": "remove it: housekeeping on lent nodes is ended after 10m",
+        "provision": "write it as provision under [providers.NAME], of each provider",
+        "rejoin": "remove it: ranks that were lost have 2m to come back",
+        "release": "remove it: Flux has 5m to start a released job",
         "reload": "remove it: providers must start in 20s, a minute at the start",
         "reservation": "remove it: ranks are kept for 4h after a job's submission",
     }
@@ -331,9 +340,11 @@ class ProviderTable(msgspec.Struct, frozen=True, kw_only=True):
     """Name under the entry point group `burst.providers`: local, kube, kind, gke…"""
     enabled: bool = True
     """Whether the provider is used. If not, its package is not imported."""
-    provision: Seconds | None = None
-    """Replaces `[deadlines] provision` for bursts of this provider: processes start in
-    a second, clusters in minutes, and a job of another scheduler waits for its turn."""
+    provision: Seconds = Seconds(900)
+    """From the first call of the provider until all followers of a burst are started.
+    Processes start in a second, and a job of another scheduler waits for its turn. GKE
+    takes five minutes for a cluster, and reports a lack of capacity many minutes
+    later."""
     standing: tuple[StandingNodes, ...] = ()
     """Nodes that are kept although no job needs them (docs/cost.md)."""
     options: Mapping[str, Any] = {}
@@ -341,6 +352,9 @@ class ProviderTable(msgspec.Struct, frozen=True, kw_only=True):
     retired: ClassVar[Mapping[str, str]] = {
         "usage_factor": "remove it: it changed nothing but a line that users were shown"
     }
+
+
+_ANY_PROVIDER = ProviderTable(type="")
 
 
 class Settings(Table, frozen=True):
@@ -389,6 +403,4 @@ class Settings(Table, frozen=True):
 
     def provision_limit(self, provider: str) -> Seconds:
         """Return how long followers of that provider may take to start, in seconds."""
-        table = self.providers.get(provider)
-        own = table.provision if table else None
-        return self.deadlines.provision if own is None else own
+        return self.providers.get(provider, _ANY_PROVIDER).provision

@@ -255,7 +255,7 @@ def request_for_job(
     if view is None or not job_rules(world, settings, now).may_burst(view):
         raise BurstError(
             f"{format_f58(job)} is not burstable",
-            f"submit it with --setattr={settings.intake.attribute}",
+            "submit it with --setattr=burstable",
         )
     _check_job(view, hold)
     if hold is None:

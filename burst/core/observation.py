@@ -253,7 +253,7 @@ _ROWS: dict[State, _Rows] = {
         (_ANY_PHASE, (RanksOnline.ALL,), Observation.WHOLE),
         (_ANY_PHASE, (RanksOnline.UNREAD,), Observation.WAIT),
         # A restarted pod or a healed network brings it back. JoinedBehaviour fails the
-        # burst after `[deadlines] rejoin`.
+        # burst after 2 minutes.
         (_ALIVE, _NOT_WHOLE, Observation.LOST),
         ((ProviderPhase.ABSENT,), (RanksOnline.SOME,), Observation.LOST),
         ((ProviderPhase.ABSENT,), (RanksOnline.NONE,), Observation.VANISHED),

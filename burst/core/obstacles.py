@@ -3,9 +3,9 @@
 
 Flux's housekeeping runs after a job, and its nodes get no job meanwhile but still cost
 money. Flux does not free them before it has ended, and has no deadline for it
-(flux-housekeeping(1)). After `[deadlines] housekeeping` it is sent SIGTERM, and SIGKILL
-from then on. A burst that is taken down does not wait for housekeeping that even
-SIGKILL does not end.
+(flux-housekeeping(1)). After 10 minutes (`DeadlineSettings.housekeeping`) it is sent
+SIGTERM, and SIGKILL from then on. A burst that is taken down does not wait for
+housekeeping that even SIGKILL does not end.
 
 An epilog cannot be sent signals: a burst that is taken down does not wait for an epilog
 longer than the same deadline. An epilog that Flux runs on the nodes of its job ends
@@ -46,7 +46,7 @@ def end_late_housekeeping(
     assert lead is not None
     known = housekeeping_of(burst, world)
     late = {rank for rank, began in known.items() if tx.now - began > limit}
-    why = f"it has run for longer than {format_fsd(limit)} ([deadlines] housekeeping)"
+    why = f"it has run for longer than {format_fsd(limit)}"
     sent, again = last_signal(burst, known)
     if again and tx.now - sent < AGAIN_S:
         return
@@ -204,7 +204,7 @@ def _describe_epilogs(ranks: frozenset[int], world: World) -> str:
     return (
         f"an epilog has been running on {name_ranks(format_idset(there))} since"
         f" {exact_moment(since)}, and its job has ended (flux jobs -f cleanup); a burst"
-        f" that is taken down waits for it until {end} ([deadlines] housekeeping)"
+        f" that is taken down waits for it until {end}"
     )
 
 
@@ -224,4 +224,4 @@ def _describe_housekeeping(burst: Burst, ranks: frozenset[int], world: World) ->
             f" sent SIGKILL at {exact_moment(sent + AGAIN_S)} if it has not ended"
         )
     end = exact_moment(since + world.deadlines.housekeeping)
-    return f"{told} housekeeping is ended at {end} ([deadlines] housekeeping)"
+    return f"{told} housekeeping is ended at {end}"

@@ -114,8 +114,6 @@ class TaggedNodes(msgspec.Struct, frozen=True, kw_only=True):
     offers: Mapping[str, tuple[Offer, ...]] = {}
     """The offers of each provider, with the site's prices; empty until it has answered.
     """
-    attribute: str = "burstable"
-    """`[intake] attribute`, which jobs must have."""
 
     def bursts_of(self, tag: Tag) -> list[TaggedBurst]:
         """Return the live bursts with a tag, the oldest first."""
@@ -150,7 +148,6 @@ def tagged_nodes(
             )
             for name, view in world.providers.items()
         },
-        attribute=settings.intake.attribute,
     )
 
 

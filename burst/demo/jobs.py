@@ -50,7 +50,7 @@ class DemoJob(msgspec.Struct, frozen=True, kw_only=True):
 LOCAL = DemoJob(nodes=2, hosts=OWN, requires="local", burstable=False)
 LARGE = DemoJob(nodes=4, hosts=SLOTS[0], requires="burst-0")
 SMALL = DemoJob(nodes=2, hosts=SLOTS[1], requires="burst-1")
-# The lead declares ten hosts, and a burst can have four of them.
+# The lead declares ten hosts, and bursts can have eight of them.
 HUGE = DemoJob(nodes=9, hosts="")
 JOBS = (LOCAL, LARGE, SMALL, HUGE)
 # In mode scheduler these are submitted while HUGE waits, and have to pass it.

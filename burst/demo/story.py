@@ -143,13 +143,15 @@ class Story:
     def _set_up(self) -> None:
         """Set a short idle time and a private directory in burst.toml."""
         tables = tomllib.loads(self._settings.read_text())
-        tables["intake"] = {**tables.get("intake", {}), "impossible": "hold"}
         # For the case that the demo fails before the bursts are reaped.
         tables["daemon"] = {"on_stop": "reap"}
-        limits = {"provision": "5m", "join": "5m", "idle": "2s", "reap": "1m"}
+        limits = {"join": "5m", "idle": "2s", "reap": "1m"}
         tables["deadlines"] = limits
         tables["providers"][usual_type()] |= {
             "dir": str(self.directory / "f"),
+            "provision": "5m",
+            # Else no offer could ever serve HUGE, and it would fail in mode scheduler.
+            "max_nodes": HUGE.nodes,
             "environment": {MARK: str(self.directory)},
         }
         self._settings.write_text(tomli_w.dumps(tables))

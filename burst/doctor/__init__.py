@@ -138,7 +138,7 @@ def _check_all(request: DoctorRequest) -> Iterator[Finding]:
         yield from _label(name, check(settings))
     flux = collect_facts.read_flux()
     yield from _label("flux", check_flux_program(flux, is_flux(uri)))
-    with _connected(uri, settings) as lead:
+    with _connected(uri) as lead:
         identity = lead if isinstance(lead, ReadFailure) else try_call(lead.identity)
         facts = LeadFacts(
             uri=uri,
@@ -292,8 +292,8 @@ def _find_uri(request: DoctorRequest) -> tuple[str, str]:
 
 
 @contextmanager
-def _connected(uri: str, settings: Settings) -> Iterator[Lead | ReadFailure]:
-    lead = try_call(lambda: connect(uri, settings.intake.attribute))
+def _connected(uri: str) -> Iterator[Lead | ReadFailure]:
+    lead = try_call(lambda: connect(uri))
     try:
         yield lead
     finally:

@@ -74,10 +74,9 @@ class BaseLead(ABC):
     connection of their own, made by `listen` and `serve`.
     """
 
-    def __init__(self, connect: Callable[[], Connection], attribute: str) -> None:
-        """`attribute` marks burstable jobs. Raises what `connect` raises."""
+    def __init__(self, connect: Callable[[], Connection]) -> None:
+        """Raises what `connect` raises."""
         self._connect = connect
-        self._attribute = attribute
         self._handle = connect()
         self._client = RpcClient(self._handle)
         self._journal: Journal | None = None
@@ -106,7 +105,7 @@ class BaseLead(ABC):
         """See `burst.lead.Lead`."""
         self._wake = wake
         loop = self._loop("burst-journal")
-        journal = Journal(loop, self._attribute, wake)
+        journal = Journal(loop, wake)
         journal.follow_queue(*self._queue)
         journal.start(known)
         ResourceWatcher(loop, wake).start()

@@ -80,13 +80,12 @@ def why_not_apart(config: Mapping[str, Any], intake: IntakeSettings) -> str:
         "any_job": False,
         "share_users": False,
         "mode": intake.mode,
-        "attribute": intake.attribute,
         "property": LENT,
     }
     if intake.mode == "queue":
         wanted |= {"queue": intake.queue, "ready": intake.ready}
     usual: dict[str, Any] = {"any_job": False, "share_users": False, "mode": "hold"}
-    usual |= {"attribute": "burstable", "property": LENT}
+    usual["property"] = LENT
     for name, value in wanted.items():
         found = table.get(name, usual.get(name, ""))
         if found != value:

@@ -193,7 +193,6 @@ class JournalJob(msgspec.Struct):
 def job_from_jobspec(
     job: JobId,
     jobspec: bytes,
-    attribute: str,
     is_wanted: Callable[[Mapping[str, Any]], bool] = lambda _: False,
 ) -> JournalJob | None:
     """Return a job without any event yet, or None if it is not burstable.
@@ -206,7 +205,7 @@ def job_from_jobspec(
         # The job may be burstable or not; the engine never acts on an unreadable one.
         why = str(unreadable("jobspec", error))
         return JournalJob(job, jobspec, _Demand(None, unreadable=why))
-    burstable = is_burstable(spec, attribute)
+    burstable = is_burstable(spec)
     if not burstable:
         try:
             if not is_wanted(spec):

@@ -37,8 +37,11 @@ from burst.model.active_job import ActiveJob
 from burst.model.job_record import RecordedEvent, RecordEvent
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView
+from burst.model.request import BURSTABLE
 from burst.model.resource_set import ResourceSet
 
+_MARK = msgspec.json.encode(BURSTABLE)
+"""What is in the text of the jobspec of each burstable job."""
 SYNC_DEADLINE_S = 120.0
 """How long the backlog of events may take; 100,000 jobs take five seconds."""
 PICTURE_DEADLINE_S = 30.0
@@ -102,7 +105,6 @@ class Journal:
     def __init__(
         self,
         loop: Loop,
-        attribute: str,
         wake: Callable[[], None],
         *,
         clock: Callable[[], float] = time.monotonic,
@@ -111,7 +113,6 @@ class Journal:
         self._loop = loop
         self._clock = clock
         self._picture_deadline_s = picture_deadline_s
-        self._attribute = attribute
         self._read_known = no_known_jobs
         self._known: frozenset[JobId] = frozenset()
         """Jobs that are shown although they may not be burstable; as of when all jobs
@@ -119,7 +120,6 @@ class Journal:
         self.missing: frozenset[JobId] = frozenset()
         """Those of them that the journal did not send, as they had ended: `take_ended`
         shows them."""
-        self._mark = msgspec.json.encode(attribute)
         self._wake = wake
         self._jobs: dict[int, JournalJob] = {}
         self._views: dict[JobId, JobView] = {}
@@ -313,7 +313,7 @@ class Journal:
         if self._table is not None:
             self._read_all(payload, self._table)
             return
-        if self._mark not in payload:
+        if _MARK not in payload:
             number = _HEAD.decode(payload).id
             if number == _SENTINEL:
                 self._sync()
@@ -332,7 +332,7 @@ class Journal:
             for event in entry.events:
                 self._record(_recorded(entry, event))
         shown = entry.id in self._jobs or entry.id in self._known
-        if shown or self._mark in payload or self._may_burst is not None:
+        if shown or _MARK in payload or self._may_burst is not None:
             self._update(entry)
 
     def _update(self, entry: _Entry) -> None:
@@ -378,7 +378,7 @@ class Journal:
                 return number in self._known
             return may_burst(int(entry.events[0].context["userid"]), spec)
 
-        job = job_from_jobspec(number, jobspec, self._attribute, is_wanted)
+        job = job_from_jobspec(number, jobspec, is_wanted)
         if job is not None:
             self._jobs[entry.id] = job
         return job

@@ -44,15 +44,14 @@ from burst.model.jobid import JobId
 from burst.model.lead import GuestAccess, JobView, LeadIdentity, LeadView, LeasedRanks
 
 
-def connect(uri: str, *, attribute: str = "burstable") -> FluxLead:
+def connect(uri: str) -> FluxLead:
     """Return a lead at this URI; empty means FLUX_URI or Flux's default.
 
     Only the connection is made; a guest, or a client on another rank, can go on to
-    `call`. `attribute` under `attributes.system` marks jobs that may burst. Raises
-    LeadGone if there is no broker, LeadError if Flux's bindings cannot be found or are
-    of another version than the broker.
+    `call`. Raises LeadGone if there is no broker, LeadError if Flux's bindings cannot
+    be found or are of another version than the broker.
     """
-    lead = FluxLead(uri, attribute)
+    lead = FluxLead(uri)
     try:
         lead.check_version()
     except BurstError:
@@ -64,8 +63,8 @@ def connect(uri: str, *, attribute: str = "burstable") -> FluxLead:
 class FluxLead(BaseLead):
     """An instance of Flux."""
 
-    def __init__(self, uri: str, attribute: str) -> None:
-        super().__init__(lambda: Handle(uri), attribute)
+    def __init__(self, uri: str) -> None:
+        super().__init__(lambda: Handle(uri))
         self._uri = uri
         self._scheduler = SchedulerReader(self._client)
         self._scheduler_status = SchedulerStatus()

@@ -145,7 +145,7 @@ def make_files(places: FluxDirectories, choice: IntakeChoice) -> dict[Path, str]
             made[path] = read_shipped(path.name)
         made[places.modprobe / "rc1.d" / "burst.py"] = read_shipped("rc1-burst.py")
         made[places.modprobe / "modprobe.d" / "burst.toml"] = _as_file(
-            _module(script, choice.intake.attribute, choice.policy)
+            _module(script, choice.policy)
         )
     return made
 
@@ -157,7 +157,6 @@ def lead_tables(places: FluxDirectories, choice: IntakeChoice) -> dict[str, Any]
         "any_job": intake.any_job,
         "share_users": choice.share_users,
         "mode": intake.mode,
-        "attribute": intake.attribute,
         "property": LENT,
     }
     tables: dict[str, Any] = {}
@@ -189,7 +188,7 @@ def read_shipped(name: str) -> str:
     return (files("burst") / "flux_setup" / "files" / name).read_text()
 
 
-def _module(script: Path, attribute: str, policy: Policy) -> dict[str, Any]:
+def _module(script: Path, policy: Policy) -> dict[str, Any]:
     return {
         "modules": [
             {
@@ -201,7 +200,7 @@ def _module(script: Path, attribute: str, policy: Policy) -> dict[str, Any]:
                 "ranks": "0",
                 # Lower than Flux's own: rc1-burst.py chooses it if it is wanted.
                 "priority": 30,
-                "args": [f"policy={policy}", f"attribute={attribute}", f"lent={LENT}"],
+                "args": [f"policy={policy}", f"lent={LENT}"],
             }
         ]
     }

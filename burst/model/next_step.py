@@ -107,13 +107,14 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
         "rents nodes once other jobs of {whose} have ended, or an administrator has"
         " raised the limit (flux account)"
     ),
-    Reason.PROPOSED: _provider("makes the nodes, within [deadlines] provision"),
+    Reason.PROPOSED: _provider("makes the nodes, within [providers.NAME] provision"),
     Reason.ASSIGNED: _daemon("releases it at the next tick, once the nodes are online"),
     Reason.GROWING: _provider(
-        "makes the nodes, within [deadlines] provision and then join"
+        "makes the nodes, within [providers.NAME] provision and then [deadlines] join"
     ),
     Reason.COMING: _provider(
-        "makes the nodes, within [deadlines] provision, and they join within join"
+        "makes the nodes, within [providers.NAME] provision, and they join within"
+        " [deadlines] join"
     ),
     Reason.RELEASED: _flux(f"starts it now, {_OR_GIVES_UP}"),
     Reason.PRIORITY_ZERO: _admin(
@@ -121,8 +122,8 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
         f" (flux account view-user), {_OR_GIVES_UP}"
     ),
     Reason.NODES_CLEANED: _flux(
-        "starts it once housekeeping has ended; the daemon ends housekeeping after"
-        f" [deadlines] housekeeping, {_OR_GIVES_UP}"
+        "starts it once housekeeping has ended; the daemon ends housekeeping after 10m,"
+        f" {_OR_GIVES_UP}"
     ),
     Reason.NODES_TAKEN: _flux(
         f"starts it once these ranks are free (flux jobs), {_OR_GIVES_UP}"
@@ -136,7 +137,7 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.RESERVED: _daemon("gives it its nodes as soon as they are free"),
     Reason.NOT_STARTED: _daemon("tries it again at {until!t}"),
     Reason.ISOLATED_ACTIVE: _provider(
-        "runs it, within [deadlines] provision and then run"
+        "runs it, within [providers.NAME] provision and then [deadlines] run"
     ),
     Reason.ISOLATED_DONE: _daemon("ends the job at its next tick"),
     Reason.ISOLATED_LOST: _user(
@@ -242,7 +243,9 @@ def ends_by_waiting(reason: Reason) -> bool:
 
 BURST_STEPS: Mapping[State, NextStep] = {
     State.NEW: _daemon("calls its provider at the next tick"),
-    State.PROVISION: _provider("makes its nodes, within [deadlines] provision{until}"),
+    State.PROVISION: _provider(
+        "makes its nodes, within [providers.{provider}] provision{until}"
+    ),
     State.JOIN: _provider("starts its followers, within [deadlines] join{until}"),
     State.ONLINE: _daemon(
         "takes it down once nothing needs it for [deadlines] idle, or its lease ends"
@@ -258,11 +261,11 @@ BURST_STEPS: Mapping[State, NextStep] = {
     ),
     State.INACTIVE: NextStep(Actor.NOBODY, "has to act any more"),
 }
-LOST = _provider("starts the lost followers again, within [deadlines] rejoin{until}")
+LOST = _provider("starts the lost followers again, within 2m{until}")
 """The next step for an online burst that has lost ranks."""
 GROWS = _provider(
-    "makes the nodes by which it grows, within [deadlines] provision and then join"
-    "{until}"
+    "makes the nodes by which it grows, within [providers.{provider}] provision and"
+    " then [deadlines] join{until}"
 )
 """The next step for an online burst that grows."""
 PROGRAM = _daemon(

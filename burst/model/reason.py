@@ -31,11 +31,8 @@ class JobReason(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a refusal depends only on what exists (slots, offers, limits) and not on
     what is free, so that it holds while bursts come and go."""
     final: bool
-    """Whether the job is failed if `[intake] impossible` is `fail`. If the lead's own
-    nodes may still serve the job, the decision is replaced by one that is not final."""
-    by_rule: bool
-    """Whether it is final because the job's rule says so; then `auto` of `[intake]
-    impossible` does not matter."""
+    """Whether the job is failed, except in mode hold. If the lead's own nodes may still
+    serve the job, the decision is replaced by one that is not final."""
 
 
 class OfferReason(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +62,6 @@ def _not_refused(text: str, memo: str | None) -> JobReason:
         refused=False,
         lasting=False,
         final=False,
-        by_rule=False,
     )
 
 
@@ -158,7 +154,7 @@ class Reason(enum.Enum):
         memo="left-alone",
     )
     NOT_BURSTABLE = _not_refused(
-        "it is not marked as burstable ([intake] attribute); if it was held, it gets"
+        "it is not marked as burstable (--setattr=burstable); if it was held, it gets"
         " its urgency back",
         memo="left-alone",
     )
@@ -261,8 +257,8 @@ class Reason(enum.Enum):
     )
     # The job is held again if it would block others; else it keeps its urgency.
     NOT_STARTED = _not_refused(
-        "its nodes were online, but Flux did not start it within {limit} ([deadlines]"
-        " release): {stood}. It is tried again at {until!t}",
+        "its nodes were online, but Flux did not start it within {limit}: {stood}. It"
+        " is tried again at {until!t}",
         memo="not-started",
     )
 

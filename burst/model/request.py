@@ -14,6 +14,8 @@ from burst.model.confinement import split_confinement
 from burst.model.constraint import canonical
 from burst.model.resource_count import LARGEST_COUNT, fluxion_reads, read_count
 
+BURSTABLE = "burstable"
+"""The attribute under `attributes.system` that marks a job as burstable."""
 # A jobspec nests node, slot and core; a malicious one may nest without end.
 _DEEPEST = 100
 # The longest name of a provider, attribute or job, in characters.
@@ -270,10 +272,10 @@ def unreadable(what: str, error: Exception) -> JobspecError:
     return JobspecError(f"its {what} cannot be read: {why[:_SHOWN]}")
 
 
-def is_burstable(jobspec: Mapping[str, Any], attribute: str) -> bool:
+def is_burstable(jobspec: Mapping[str, Any]) -> bool:
     """Tell whether `attributes.system` has the attribute with a true value."""
     try:
-        return bool(jobspec["attributes"]["system"].get(attribute))
+        return bool(jobspec["attributes"]["system"].get(BURSTABLE))
     except (AttributeError, KeyError, TypeError):
         return False
 

@@ -28,9 +28,7 @@ _FLUX_LEAD = "burst.flux:connect"
 _USUAL = ("", "local", "ssh")
 
 
-def connect(
-    uri: str, attribute: str, found: Iterable[EntryPoint] | None = None
-) -> Lead:
+def connect(uri: str, found: Iterable[EntryPoint] | None = None) -> Lead:
     """Connect to the lead at a URI; empty for FLUX_URI, or what Flux finds by itself.
 
     The entry point of group `burst.leads` that has the name of the URI's scheme
@@ -40,7 +38,7 @@ def connect(
     and what to do.
     """
     uri = uri or os.environ.get("FLUX_URI", "")
-    lead: Lead = _connector(uri, found)(uri, attribute=attribute)
+    lead: Lead = _connector(uri, found)(uri)
     return lead
 
 

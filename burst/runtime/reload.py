@@ -25,7 +25,7 @@ from burst.wakeup import WakeUp
 
 Row = dict[str, Any]
 # What a daemon keeps as long as it runs.
-_FIXED = ("lead.uri", "intake.attribute", "http.listen")
+_FIXED = ("lead.uri", "http.listen")
 
 
 class _Reload(NamedTuple):

@@ -139,7 +139,6 @@ class ServiceApi:
         intake, identity = settings.intake, snapshot.world.identity
         return {
             "mode": intake.mode,
-            "attribute": intake.attribute,
             "property": LENT,
             "queue": intake.queue,
             # Whether a burst job may have --requires.

@@ -205,14 +205,16 @@ class KeyPage:
 
 
 def _own_keys(table: type[msgspec.Struct], base: type | None) -> frozenset[str]:
-    """Return the keys to list: all but those that the base has just so."""
+    """Return the keys to list: all that a file may have, but those that the base has
+    just so.
+    """
     found: set[str] = set()
     for each in table.__mro__:
         if each is base:
             break
         found |= set(vars(each).get("__annotations__", {}))
     fields = {field.name for field in msgspec.structs.fields(table)}
-    return frozenset(found & fields)
+    return frozenset(found & fields - getattr(table, "retired", {}).keys())
 
 
 def _tables_in(hint: Any) -> Iterator[type[msgspec.Struct]]:

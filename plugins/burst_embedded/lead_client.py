@@ -38,13 +38,13 @@ class _Ranks(msgspec.Struct, frozen=True):
 class EmbeddedLead(BaseLead):
     """A client that does with the embedded lead what `burst.flux` does with Flux."""
 
-    def __init__(self, uri: str, attribute: str = "burstable") -> None:
-        """`uri` is `embedded://PATH`; `attribute` marks a burstable job.
+    def __init__(self, uri: str) -> None:
+        """`uri` is `embedded://PATH`.
 
         Raises LeadGone if there is no lead, ConfigError if the URI has another form or
         the lead is of another version.
         """
-        super().__init__(lambda: connect_handle(uri), attribute)
+        super().__init__(lambda: connect_handle(uri))
         try:
             found = self._client.ask("embedded.identity")
             _check_version(uri, found["version"])

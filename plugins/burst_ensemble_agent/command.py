@@ -101,7 +101,7 @@ def agent(  # noqa: PLR0913, PLR0917 - one for each option
     )
     client = AgentClient(daemon, token_file, ca, plain=plain_http)
     post = partial(client.post, f"{ensemble}.{member}")
-    process = EnsembleAgent(site, lambda: connect(uri, "burstable"), post)
+    process = EnsembleAgent(site, lambda: connect(uri), post)
     on_signals(process.stop, signal.SIGTERM, signal.SIGINT)
     process.run()
     log.say("the agent of %s ends", about)

@@ -111,8 +111,8 @@ def examine_systemd(runtime: Path, lead: LeadIdentity | None) -> Iterator[Findin
     yield note(
         f"{share}: they come online only once no job runs on this host, on its own node"
         " or on other followers, so one burst after another; and Flux may drain the"
-        " host's own node where housekeeping on them is ended ([deadlines]"
-        " housekeeping; flux resource undrain)",
+        " host's own node where housekeeping on them is ended (after 10m;"
+        " flux resource undrain)",
         f"keep own jobs off this host, such as by [resource] exclude, and {other}",
     )
 

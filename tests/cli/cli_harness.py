@@ -33,6 +33,7 @@ from burst.errors import BurstError
 from burst.lead import Lead
 from burst.model.burst import BurstId
 from burst.provider import BurstSpec
+from tests.builders import split_constants
 from tests.contract.instance import BURST_SHAPE
 from tests.support.forked import Forked
 from tests.support.reaping import reap_until_gone
@@ -111,7 +112,11 @@ class DaemonProcess:
         self, cli: CliHarness, *options: str, words: Sequence[str] = ("daemon",)
     ) -> None:
         self._path = cli.directory / f"{words[0]}-{time.monotonic_ns()}.log"
-        command = [BURST, *words, "-c", str(cli.config), "--uri", cli.uri, *options]
+        program = [BURST, *words]
+        if words == ("daemon",) and json.loads(cli.constants.read_text()):
+            module = "tests.support.daemon_with_constants"
+            program = ["-m", module, str(cli.constants)]
+        command = [*program, "-c", str(cli.config), "--uri", cli.uri, *options]
         log = str(self._path)
         self.process = Forked(command, ("/dev/null", log, log), os.environ, os.getcwd())
 
@@ -162,15 +167,21 @@ class CliHarness:
         self.uri = instance.uri
         self.directory = directory
         self.config = directory / "burst.toml"
+        self.constants = directory / "constants.json"
         self.write()
 
     def write(self, **tables: Any) -> None:
-        """Write the settings: the usual ones, and these."""
+        """Write the settings: the usual ones, and these.
+
+        Constants that no file has may be given, too, for daemons that start with some.
+        """
         usual = {**TABLES, "providers": {"local": {"type": "local", **self.options}}}
         for name, table in tables.items():
             whole = name == "providers" or isinstance(table, list)
             usual[name] = table if whole else usual.get(name, {}) | table
-        self.config.write_text(tomli_w.dumps(usual))
+        left, constants = split_constants(usual)
+        self.config.write_text(tomli_w.dumps(left))
+        self.constants.write_text(json.dumps(constants))
 
     @property
     def home(self) -> Path:

@@ -79,7 +79,7 @@ def test_nodes_are_requested_and_taken_down_by_their_tag(shared: Shared) -> None
 
 def lead_certificate(cli: CliHarness) -> Path:
     """Return where the lead's configuration has it."""
-    with closing(connect(cli.uri, "burstable")) as lead:
+    with closing(connect(cli.uri)) as lead:
         return Path(lead.identity().certificate)
 
 

@@ -34,7 +34,7 @@ LEAD = """\
 from burst.errors import LeadError
 
 
-def connect(uri, attribute):
+def connect(uri):
     raise LeadError("the bindings found are of another version")
 """
 

@@ -189,19 +189,6 @@ def test_a_job_that_cannot_be_read_any_more_gives_up_its_burst():
     s.until(s.in_state(State.INACTIVE))
 
 
-@pytest.mark.parametrize("limit", ["inf", "99999999d"])
-def test_who_left_under_another_deadline_is_tried_at_once_without_one(limit):
-    s = sim()
-    s.lead.schedule = lambda: None
-    job = s.lead.submit(whole(4))
-    s.until(lambda: len(s.bursts) == 1 and why(s, job) is Reason.NOT_STARTED, 90, 5.0)
-    s.until(s.in_state(State.INACTIVE))
-    s.tables["deadlines"] = {**LIMIT, "release": limit}
-    s.boot()
-    s.tick(5)
-    assert len(s.bursts) == 2
-
-
 def test_a_job_whose_time_limit_becomes_longer_than_the_lease_leaves_the_burst():
     s = Sim(deadlines={"lease": "1h", "drain": "10m"})
     s.tick(2)
@@ -217,8 +204,9 @@ def test_a_job_whose_time_limit_becomes_longer_than_the_lease_leaves_the_burst()
 
 
 def late(**tables):
-    deadlines = {"provision": "2h", "join": "2h", "release": "1h", "rejoin": "1h"}
-    s = Sim(deadlines={"lease": "1h", "drain": "10m", **deadlines}, **tables)
+    deadlines = {"join": "2h", "release": "1h", "rejoin": "1h"}
+    its = {"deadlines": {"lease": "1h", "drain": "10m", **deadlines}, **tables}
+    s = Sim(provision="2h", **its)
     s.tick(2)
     s.joins = False
     return s

@@ -67,17 +67,19 @@ def test_a_burst_that_is_set_apart_says_so() -> None:
 
 def test_who_acts_next_on_a_burst_and_by_when() -> None:
     until = clock_time(T0 + 1 + 60)
-    tables = {"deadlines": dict.fromkeys(("provision", "join", "drain", "reap"), "1m")}
-    limits = settings(**tables)
+    limits = settings(
+        deadlines=dict.fromkeys(("join", "drain", "reap"), "1m"),
+        providers={LEASE.provider: {"type": "fake", "provision": "1m"}},
+    )
     for events, says in (
-        (("provision-start",), f"within [deadlines] provision ({until})"),
+        (("provision-start",), f"within [providers.local] provision ({until})"),
         (("provision-start", "provision-finish"), "within [deadlines] join ("),
         (ONLINE, "the daemon takes it down once nothing needs it for [deadlines]"),
         ((*ONLINE, "drain"), "after [deadlines] drain ("),
         ((*ONLINE, "exception"), "after [deadlines] reap ("),
         (
             (*ONLINE, "lost"),
-            "the provider starts the lost followers again, within [deadlines] rejoin (",
+            "the provider starts the lost followers again, within 2m (",
         ),
     ):
         assert says in next_step_of(run(*events), limits, 0.0, T0)

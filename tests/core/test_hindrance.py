@@ -18,7 +18,7 @@ from tests.sim import Sim
 
 BURST = run("provision-start", "provision-finish", "online")
 RANKS = frozenset(LEASE.ranks)
-FACTS = {"by": " at 12:00:00 ([deadlines] release)", "ends": ""}
+FACTS = {"by": " at 12:00:00", "ends": ""}
 UP = {0, 1, *RANKS}
 ADMITS = Constraints(identity())
 FIRST, *_ = LEASE.ranks
@@ -49,7 +49,7 @@ def test_priority_0():
     told = found(wanted, lead(wanted))
     assert told.reason is Reason.PRIORITY_ZERO
     assert "an administrator or a priority plugin" in told.text()
-    assert "takes its nodes back at 12:00:00 ([deadlines] release)" in told.text()
+    assert "takes its nodes back at 12:00:00" in told.text()
 
 
 def test_a_job_that_has_its_nodes():

@@ -47,8 +47,7 @@ def test_it_is_named_and_counts_as_idle(s):
     assert note(s) == (
         "Flux's housekeeping has been running on ranks 2-4 since"
         f" {exact_moment(began)}, and no job runs there (flux housekeeping list);"
-        f" housekeeping is ended at {exact_moment(began + 50)} ([deadlines]"
-        " housekeeping)"
+        f" housekeeping is ended at {exact_moment(began + 50)}"
     )
     assert s.burst.idle_since is not None
     s.until(s.in_state(State.DRAIN))
@@ -65,7 +64,7 @@ def test_it_is_ended_after_its_deadline_and_the_burst_goes(s):
     assert s.burst.result is Result.COMPLETED
     (told,) = [e for e in s.burst.events if e.name == "housekeeping-kill"]
     assert told.context["ranks"] == "2-4"
-    why = "longer than 50s ([deadlines] housekeeping); it is sent SIGTERM"
+    why = "longer than 50s; it is sent SIGTERM"
     assert why in told.context["note"]
 
 
@@ -89,7 +88,7 @@ def test_an_epilog_that_does_not_end_is_named_and_waited_for_until_the_deadline(
     said = (
         f"an epilog has been running on ranks 2-4 since {exact_moment(began)}, and its"
         " job has ended (flux jobs -f cleanup); a burst that is taken down waits for it"
-        f" until {exact_moment(began + 50)} ([deadlines] housekeeping)"
+        f" until {exact_moment(began + 50)}"
     )
     assert note(s) == said
     s.until(s.in_state(State.DRAIN))

@@ -65,7 +65,7 @@ def test_what_is_held_must_have_been_for_a_moment(sim):
 
 
 def test_a_job_that_cannot_be_held_is_given_up():
-    sim = Sim(modes=BOTH, deadlines={"provision": "5s"})
+    sim = Sim(modes=BOTH, provision="5s")
     sim.lead.deaf = True
     submit(sim)
     sim.tick(12)

@@ -85,12 +85,12 @@ def test_failed_before_it_is_up_counts_against_its_offer(sim):
 
 
 def test_every_wait_has_its_deadline():
-    limits = {"provision": "20s", "join": "20s", "run": "30s"}
+    limits = {"join": "20s", "run": "30s"}
     for knob, why in (
         ({"starts_only": 0}, "not all followers were started within 20s"),
         ({"ends_with": None}, "its program did not end within"),
     ):
-        sim = Sim(modes=BOTH, deadlines=limits)
+        sim = Sim(modes=BOTH, provision="20s", deadlines=limits)
         for key, value in knob.items():
             setattr(sim.provider, key, value)
         job = submit(sim)

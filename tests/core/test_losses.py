@@ -246,7 +246,7 @@ def test_after_a_pause_of_the_lead_followers_have_all_their_time_to_rejoin(joins
     assert sim.state() is State.ONLINE
     until = clock_time(sim.lead.known.started + 20.0)
     told = explain(sim.engine.snapshot, sim.burst.id)["next"]
-    assert f"within [deadlines] rejoin ({until})" in told
+    assert f"within 2m ({until})" in told
     sim.joins = joins
     sim.tick(18)
     assert sim.state() is State.ONLINE

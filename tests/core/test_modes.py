@@ -141,11 +141,12 @@ def test_a_job_that_the_own_nodes_could_run_is_never_failed():
     assert made.decisions[1].reason is Reason.TURNED_DOWN
 
 
-def test_impossible_jobs_wait_where_the_site_wants_that():
+def test_in_mode_hold_impossible_jobs_are_held():
     seen = world(view(job(1, whole(9))), local=(offer(total=8),))
-    made = tick_once(seen, "scheduler", impossible="hold")
+    made = tick_once(seen, "hold")
 
-    assert made.actions == ()
+    assert made.decisions[1].reason is Reason.TOO_LARGE
+    assert made.actions == (HoldJobs((ONE,)),)
 
 
 @pytest.mark.parametrize(
@@ -189,16 +190,15 @@ def test_burst_jobs_of_other_queues_are_held_as_without_queues():
     assert HoldJobs((ONE,)) in made.actions
 
 
-@pytest.mark.parametrize("impossible", ["hold", "fail"])
-def test_a_job_that_cannot_change_its_queue_is_told(impossible):
+def test_a_job_that_cannot_change_its_queue_is_failed_and_told_why():
     own = '{"and":[{"properties":["burst"]},{"hostlist":["burst-0-1"]}]}'
     seen = world(view(queued(constraint=own), lead=LEAD), LEAD)
 
-    made = tick_once(seen, "queue", impossible=impossible)
+    made = tick_once(seen, "queue")
 
     assert made.decisions[1].reason is Reason.UNMOVABLE
     assert "submit it without --requires" in made.decisions[1].text()
-    assert kinds(made) == [FailJob] * (impossible == "fail")
+    assert kinds(made) == [FailJob]
 
 
 @pytest.mark.parametrize(("asked", "given"), [(9, 9), (16, 16), (31, 16)])

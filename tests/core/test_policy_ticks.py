@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from burst.core.actions import FailJob, HoldJobs, ReleaseJobs
+from burst.core.actions import HoldJobs, ReleaseJobs
 from burst.core.lifecycle import apply, begin
 from burst.core.records import Records
 from burst.core.tick import TickResult, run_tick
@@ -468,7 +468,7 @@ def test_a_rule_has_own_nodes_tried_first() -> None:
 
 MARKS: dict[str, Any] = {
     "policy": [{"match": {"user": 100}, "mark": True}],
-    "intake": {"any_job": True, "impossible": "fail"},
+    "intake": {"any_job": True},
 }
 
 
@@ -483,13 +483,13 @@ def test_a_rule_marks_jobs_as_burstable() -> None:
     assert held == [HoldJobs((ONE,))]
 
 
-def test_a_job_that_only_a_rule_marks_is_never_failed() -> None:
+def test_a_job_that_only_a_rule_marks_is_never_told_that_it_is_impossible() -> None:
     large = but(job(1, whole(99)), burstable=False)
     mine = job(2, whole(99))
     offers = {"local": (offer(total=8),)}
     made = tick_once(seen(large, mine, offers=offers), **MARKS)
     assert reason(made, 1) is Reason.TURNED_DOWN
-    assert [a.job for a in made.actions if isinstance(a, FailJob)] == [TWO]
+    assert reason(made, 2) is Reason.TOO_LARGE
 
 
 def test_a_job_that_only_a_rule_marks_is_left_to_a_scheduler_that_refuses_it() -> None:

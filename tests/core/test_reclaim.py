@@ -108,7 +108,7 @@ def test_what_is_reclaimed_and_vanishes_was_reclaimed():
 
 def test_what_is_reclaimed_as_it_comes_up_pauses_the_offer_and_is_no_failure():
     tables = {"limits": {"cooldown": "5m"}, "plan": {"spread": False}}
-    sim = Sim(deadlines={"join": "30s", "provision": "40s"}, **tables)
+    sim = Sim(provision="40s", deadlines={"join": "30s"}, **tables)
     sim.joins = False
     sim.tick(2)
     large = sim.lead.submit(whole(4), userid=1)

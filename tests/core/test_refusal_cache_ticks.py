@@ -17,6 +17,7 @@ from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
+from burst.provider import Offer
 from tests.builders import (
     LENT,
     T0,
@@ -91,7 +92,7 @@ class Site:
 
     def __init__(self, mode: str, bursts: int, policy: Any) -> None:
         self._settings = tables(
-            intake={"mode": mode, "impossible": "hold"},
+            intake={"mode": mode},
             limits={"max_bursts": bursts},
             deadlines={"run": "10m"},
             policy=policy,
@@ -238,20 +239,20 @@ def test_a_burst_that_is_made_for_another_job_may_be_worth_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "impossible", "rests"),
+    ("wish", "sold", "rests"),
     [
-        (BurstPreferences(), "hold", True),
+        (BurstPreferences(), offer(max_nodes=9), True),
         # To be failed, and to be held: until that took, it is asked for.
-        (BurstPreferences(), "fail", False),
-        (BurstPreferences(mode="isolated"), "hold", False),
+        (BurstPreferences(), offer(total=8), False),
+        (BurstPreferences(mode="isolated"), offer(max_nodes=9), False),
     ],
 )
 def test_what_is_still_to_be_done_about_a_refused_job_is_not_forgotten(
-    wish: BurstPreferences, impossible: str, rests: bool
+    wish: BurstPreferences, sold: Offer, rests: bool
 ) -> None:
     one = job(1, whole(9), preferences=wish)
-    seen = world(view(one, lead=LEAD), LEAD, local=(offer(total=8),))
-    scheduler = tables(intake={"mode": "scheduler", "impossible": impossible})
+    seen = world(view(one, lead=LEAD), LEAD, local=(sold,))
+    scheduler = tables(intake={"mode": "scheduler"})
     made = run_tick(Records(), seen, scheduler, T0 + 3)
     assert made.refusal_cache
     assert bool(made.refusal_cache.decisions) is rests

@@ -48,7 +48,8 @@ HOSTS = tuple(f"burst-0-{n}" for n in range(4))
 NOW = T0 + 100
 UP = ("provision-start", "provision-finish", "joined", "online")
 SETTINGS = settings(
-    deadlines={"idle": "1h", "provision": "100s", "join": "50s", "reap": "30s"}
+    deadlines={"idle": "1h", "join": "50s", "reap": "30s"},
+    providers={LEASE.provider: {"type": "fake", "provision": "100s"}},
 )
 OURS = "burst: it shrinks"
 

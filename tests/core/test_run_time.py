@@ -116,7 +116,7 @@ def test_a_job_that_the_end_of_the_lead_would_kill_gets_no_burst() -> None:
 def test_a_job_that_is_too_long_whenever_the_lead_ends_is_failed_there_too() -> None:
     lead = identity(ends=T0 + 100 + HOUR)
     long = job(1, whole(4), duration=100 * HOUR)
-    made = tick_once(long, identity=lead, intake={"impossible": "fail"})
+    made = tick_once(long, identity=lead, intake={"mode": "scheduler"})
     assert made.decisions[ONE].reason is Reason.TOO_LONG
     assert any(isinstance(action, FailJob) for action in made.actions)
 
@@ -131,9 +131,9 @@ def test_no_burst_is_made_that_could_not_be_online_before_the_lead_ends() -> Non
 
 def test_it_is_failed_where_the_site_wants_that_and_waits_for_own_nodes_that_would_do():
     long = {"duration": 100 * HOUR}
-    failing = tick_once(job(1, whole(4), **long), intake={"impossible": "fail"})
+    failing = tick_once(job(1, whole(4), **long), intake={"mode": "scheduler"})
     small = view(job(1, whole(2), **long), busy=(0, 1))
-    waiting = tick_once(seen=small, intake={"impossible": "fail"})
+    waiting = tick_once(seen=small, intake={"mode": "scheduler"})
 
     assert [type(action) for action in failing.actions] == [FailJob]
     assert waiting.decisions[ONE].reason is Reason.TURNED_DOWN

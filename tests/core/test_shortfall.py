@@ -25,8 +25,7 @@ def more_nodes(sim):
 
 def spread(**changes):
     """A job of eight nodes, of which a cloud has no more than six."""
-    tables = {"deadlines": {"complete": "10m"}, **changes}
-    sim = Sim(capacity=6, **tables)
+    sim = Sim(capacity=6, **changes)
     sim.tick(2)
     return sim, sim.lead.submit(whole(8))
 
@@ -100,9 +99,9 @@ def test_what_comes_in_time_is_kept():
 
 
 def test_what_joined_of_a_burst_is_given_back_when_no_more_may_be_had():
-    deadlines = {"join": "30s", "provision": "60s", "complete": "5m"}
+    deadlines = {"join": "30s", "complete": "5m"}
     plan, limits = {"partial": "keep"}, {"max_nodes": 4}
-    sim = Sim(plan=plan, limits=limits, deadlines=deadlines)
+    sim = Sim(provision="60s", plan=plan, limits=limits, deadlines=deadlines)
     sim.tick(2)
     meet = sim.meet
     sim.meet = lambda: None  # type: ignore[method-assign]

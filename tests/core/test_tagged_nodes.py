@@ -72,7 +72,6 @@ def test_what_can_be_requested_is_told_with_the_prices_of_the_site() -> None:
     assert [offer.price for offer in found.offers["local"]] == [2.5]
     assert found.slots == tuple(sim.engine.snapshot.world.slots)
     assert found.is_read
-    assert found.attribute == "burstable"
 
 
 def test_without_a_lead_that_can_be_read_there_are_no_jobs() -> None:

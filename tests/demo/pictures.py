@@ -91,7 +91,7 @@ class DemoObserver:
                     self._ask(uri)
 
     def _ask(self, uri: str) -> None:
-        with closing(connect(uri, "burstable")) as lead:
+        with closing(connect(uri)) as lead:
             while not self._over.wait(_LOOK_S):
                 found = lead.call(*STATUS)
                 self.report = lead.call("report", {})

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from burst.config import Settings
+from burst.config.convert import Table
 from tests.docs.doc_pages import PAGES, TOP
 
 _TABLES = ("lead", "daemon", "intake", "plan", "guests", "deadlines", "http", "notify")
@@ -21,8 +22,12 @@ def unknown_keys(text: str) -> list[str]:
     return [
         f"[{table}] {key}"
         for table, key in _NAMED.findall(" ".join(text.split()))
-        if key not in getattr(settings, table).__struct_fields__
+        if not _is_key(getattr(settings, table), key)
     ]
+
+
+def _is_key(table: Table, key: str) -> bool:
+    return key in table.__struct_fields__ and key not in table.retired
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(TOP)))
@@ -32,4 +37,5 @@ def test_each_key_that_is_named_exists(page: Path) -> None:
 
 def test_a_key_that_is_gone_is_found() -> None:
     text = "set `[deadlines] idle`, and `[deadlines]\nreservation = 3`"
-    assert unknown_keys(text) == ["[deadlines] reservation"]
+    text += " or `[deadlines] rejoin`"
+    assert unknown_keys(text) == ["[deadlines] reservation", "[deadlines] rejoin"]

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
-from burst_embedded.lead_client import connect
 from burst_embedded.store import STORE
 from burst_embedded.wire import PROTOCOL
 
@@ -18,7 +17,6 @@ from burst.config import IntakeSettings, Mode, Settings
 from burst.errors import ConfigError, LeadGone, Unreadable
 from burst.flux.identity import OWNER_KEY
 from burst.lead import Queues, SchedulerHints
-from burst.model.lead import JobState
 from burst.runtime.lead_upkeep import prepare_intake
 from tests.contract.watching import Watch
 from tests.embedded_instance import EmbeddedInstance, embedded_instance
@@ -57,17 +55,6 @@ def test_without_a_statedir_the_store_is_in_the_rundir() -> None:
             assert lead.identity().statedir == ""
             assert lead.store().load() == {OWNER_KEY: lead.identity().owner}
         assert (instance.directory / "r" / STORE).is_file()
-
-
-def test_another_attribute_marks_burstable_jobs(instance: EmbeddedInstance) -> None:
-    mine = instance.submit(nodes=4, burstable=False, attributes={"elastic": True})
-    other = instance.submit(nodes=4)
-    with closing(connect(instance.uri, attribute="elastic")) as lead:
-        watch = Watch(lead)
-        watch.state(mine, JobState.SCHED)
-        assert other not in lead.observe().jobs
-    for job in (mine, other):
-        instance.cancel(job)
 
 
 def test_a_lead_that_hangs_is_gone_and_wakes(instance: EmbeddedInstance) -> None:

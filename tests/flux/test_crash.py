@@ -46,7 +46,7 @@ def test_a_batch_job_that_goes_on_without_a_follower_keeps_its_burst(
 def test_a_lead_that_was_killed_comes_back_and_what_was_left_is_reaped(
     site: Site,
 ) -> None:
-    site.write(deadlines=SOON | {"rejoin": "1s"})
+    site.write(deadlines=SOON)
     with site.cli.daemon() as daemon:
         job = site.submit("-N2", "--requires=burst", *UNTIL_TOLD)
         # A lead that is killed loses what it has not written: it would know of no start

@@ -87,7 +87,7 @@ def wait_for_end(site: Site) -> dict[str, int]:
 
 def test_it_lives_through_a_lead_and_a_daemon_that_are_killed(site: Site) -> None:
     # A burst that had not joined counts as one that failed, and its offer is set aside.
-    site.write(deadlines={"rejoin": "1s"}, limits={"cooldown": "0.1s"})
+    site.write(limits={"cooldown": "0.1s"})
     with site.cli.daemon() as daemon:
         go = up_until_told(site)
         wait_for_running(site, 2)

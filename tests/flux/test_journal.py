@@ -67,7 +67,7 @@ class OneJournal(BaseLead):
     """A lead with that journal, whose ranks cannot be read at times."""
 
     def __init__(self, handle: FakeHandle, journal: Journal) -> None:
-        super().__init__(handle.as_handle, "burstable")
+        super().__init__(handle.as_handle)
         self._journal = journal
         self.trouble: Unreadable | None = None
 
@@ -108,7 +108,7 @@ def loop(fake: FakeHandle) -> Iterator[Loop]:
 @pytest.fixture
 def journal(loop: Loop, woken: Woken) -> Journal:
     loop.on_lost = woken
-    return Journal(loop, "burstable", woken)
+    return Journal(loop, woken)
 
 
 @pytest.fixture
@@ -235,7 +235,7 @@ def test_an_ended_job_is_kept_and_then_forgotten(
     fake: FakeHandle, loop: Loop, woken: Woken
 ) -> None:
     now = [100.0]
-    journal = Journal(loop, "burstable", woken, clock=lambda: now[0])
+    journal = Journal(loop, woken, clock=lambda: now[0])
     journal.start()
     for job in (5, 6):
         fake.push(TOPIC, submitted(job))
@@ -255,7 +255,7 @@ def test_an_end_is_shown_until_an_observation_that_succeeds_has_shown_it(
     fake: FakeHandle, loop: Loop, woken: Woken
 ) -> None:
     now = [100.0]
-    journal = Journal(loop, "burstable", woken, clock=lambda: now[0])
+    journal = Journal(loop, woken, clock=lambda: now[0])
     lead = OneJournal(fake, journal)
     journal.start()
     fake.push(TOPIC, submitted(5))
@@ -333,7 +333,7 @@ def test_a_job_manager_that_is_away_is_unreadable(
 def test_a_job_manager_that_does_not_answer_is_unreadable(
     fake: FakeHandle, loop: Loop, woken: Woken
 ) -> None:
-    journal = Journal(loop, "burstable", woken, picture_deadline_s=0.05)
+    journal = Journal(loop, woken, picture_deadline_s=0.05)
     journal.start()
     fake.services[PING] = lambda _: None
     with pytest.raises(Unreadable, match="within"):

@@ -13,7 +13,7 @@ from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.flux
 
-SOON = {"idle": "0.3s", "rejoin": "0.5s"}
+SOON = {"idle": "0.3s"}
 UNTIL_TOLD = ("sh", "-c", "echo $COLOR; while [ ! -e go ]; do sleep 0.05; done")
 WANTED = ("-N1", "--requires=burst", "--env=COLOR=red", "--setattr=burst.requeue=true")
 

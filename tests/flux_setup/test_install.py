@@ -303,7 +303,7 @@ def test_a_users_places_follow_the_base_directories() -> None:
 
 def test_what_the_lead_has_to_say_follows_the_mode() -> None:
     places = single_directory(Path("/x"))
-    hold = lead_tables(places, choice("hold", any_job=True, attribute="cloud"))
+    hold = lead_tables(places, choice("hold", any_job=True))
     assert hold == {
         "ingest": {
             "frobnicator": {
@@ -312,7 +312,6 @@ def test_what_the_lead_has_to_say_follows_the_mode() -> None:
                     "any_job": True,
                     "share_users": False,
                     "mode": "hold",
-                    "attribute": "cloud",
                     "property": "burst",
                 },
             }
@@ -343,11 +342,11 @@ def test_our_queues_have_the_limits_of_the_queue_whose_jobs_they_take() -> None:
     assert listed == ["/site/frob.py", "constraints", "/x/frob-burst.py"]
 
 
-def test_the_module_gets_the_policy_and_the_attribute() -> None:
+def test_the_module_gets_the_policy() -> None:
     places = single_directory(Path("/x"))
-    picked = choice("scheduler", policy="backfill", attribute="cloud")
+    picked = choice("scheduler", policy="backfill")
     made = make_files(places, picked)
     text = made[places.modprobe / "modprobe.d" / "burst.toml"]
     (module,) = tomllib.loads(text)["modules"]
     assert module["module"] == "/x/sched-burst.py"
-    assert module["args"] == ["policy=backfill", "attribute=cloud", "lent=burst"]
+    assert module["args"] == ["policy=backfill", "lent=burst"]

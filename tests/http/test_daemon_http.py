@@ -138,7 +138,7 @@ def test_a_daemon_that_says_that_it_serves_answers(
 ) -> None:
     port = free_port()
     found = settings(port, tmp_path / "t")
-    daemon = Daemon(lambda: found, None, lambda _, __: FakeLead())
+    daemon = Daemon(lambda: found, None, lambda _: FakeLead())
     asked, logger = AskedWhenItServes(port, daemon), logging.getLogger("burst")
     logger.addHandler(asked)
     try:
@@ -167,7 +167,7 @@ def test_while_the_lead_is_away_the_server_stays_and_is_not_ready(
     found = settings(port, tmp_path / "t", daemon=QUICK)
     leads = iter([first])
 
-    def connector(_: str, __: str) -> Lead:
+    def connector(_: str) -> Lead:
         lead = next(leads, None)
         if lead is None:
             if not there.is_set():
@@ -202,7 +202,7 @@ def test_a_port_that_is_taken_keeps_the_daemon_from_its_start(tmp_path: Path) ->
     with socket.create_server(("127.0.0.1", 0)) as other:
         found = settings(other.getsockname()[1], tmp_path / "t")
         lead = FakeLead()
-        daemon = Daemon(lambda: found, Path("x.toml"), lambda _, __: lead)
+        daemon = Daemon(lambda: found, Path("x.toml"), lambda _: lead)
         with pytest.raises(ConfigError, match=r"x\.toml: http\.listen: .*in use"):
             daemon.run()
     assert not hasattr(lead, "handler")
@@ -254,7 +254,7 @@ def test_clients_that_never_end_hold_up_no_tick(tmp_path: Path) -> None:
     # Were each held up until a client's time is over, the wait would be too short.
     many = 40
     assert many * IDLE_S > 3 * 60
-    with running(Daemon(lambda: found, None, lambda _, __: lead)) as raised:
+    with running(Daemon(lambda: found, None, lambda _: lead)) as raised:
         wait_until(lambda: is_up(port), "the port")
         with endless_clients(port) as fill:
             fill(2 * MOST_CONNECTIONS)

@@ -37,7 +37,6 @@ def site(instance: FluxInstance) -> Iterator[Answer]:
         def say(mode: str, **more: Any) -> None:
             said.update(
                 mode=mode,
-                attribute="burstable",
                 property="burst",
                 queue="burst",
                 providers=["gke", "local"],

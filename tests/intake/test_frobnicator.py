@@ -57,12 +57,9 @@ CONSTRAINTS: dict[str, tuple[dict[str, Any], list[tuple[tuple[str, ...], Any]]]]
         ],
     ),
     "any job": ({"ingest": ingest(any_job=True)}, [((), None)]),
-    "other names": (
-        {"ingest": ingest(attribute="cloud", property="x")},
-        [
-            (("--setattr=burstable",), {"properties": ["^x"]}),
-            (("--setattr=cloud",), None),
-        ],
+    "another name": (
+        {"ingest": ingest(property="x")},
+        [((), {"properties": ["^x"]}), (("--setattr=burstable",), None)],
     ),
     "queues": (
         WITH_QUEUES,

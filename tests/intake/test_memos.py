@@ -32,13 +32,13 @@ def mode() -> str:
 
 @pytest.fixture
 def waiting(instance: FluxInstance, user: UserCli) -> Iterator[str]:
-    """Have a job that the limits keep waiting, and that was told so."""
+    """Have a job that the rank slots keep waiting, and that was told so."""
     with open_harness(instance) as cli:
-        limits = {"max_nodes": 1}
-        cli.write(intake={"mode": "scheduler", "impossible": "hold"}, limits=limits)
+        local = {"type": "local", **cli.options, "max_nodes": 99}
+        cli.write(intake={"mode": "scheduler"}, providers={"local": local})
         with cli.daemon():
-            job = user.submit("--burst", "-N4", "-t1h", "true")
-            wait_until(lambda: "limits.max_nodes" in told(user, job), "the memo")
+            job = user.submit("--burst", "-N99", "-t1h", "true")
+            wait_until(lambda: "burst lead add-slot" in told(user, job), "the memo")
             yield job
 
 
@@ -56,7 +56,7 @@ def test_a_job_that_its_user_updates_shows_why_it_waits(
 ) -> None:
     user.do("update", waiting, "duration=2h")
     let_go(user)
-    wait_until(lambda: "SCHED it needs 4" in told(user, waiting), "the memo")
+    wait_until(lambda: "SCHED it needs 99" in told(user, waiting), "the memo")
 
 
 @pytest.mark.skipif(not COMPILER, reason="no C compiler for a jobtap plugin")
@@ -73,7 +73,7 @@ def test_where_flux_drops_the_memo_the_job_is_told_again(
         instance.memo(job)
     # So soon that no tick of the daemon need have seen the job without its priority.
     instance.rpc("job-manager.late-priority.say", {"id": job, "priority": 10})
-    wait_until(lambda: "SCHED it needs 4" in told(user, waiting), "the memo")
+    wait_until(lambda: "SCHED it needs 99" in told(user, waiting), "the memo")
 
 
 def compile_plugin(path: Path) -> None:

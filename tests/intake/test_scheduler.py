@@ -146,9 +146,9 @@ def test_arguments_that_are_none_are_refused(instance: FluxInstance) -> None:
 
 
 @LOADS_IT
-def test_another_attribute_and_property_may_be_named(user: UserCli) -> None:
-    user.use_scheduler("attribute=cloud", "lent=burst-0")
-    user.submit("--setattr=cloud", "-N4", "true")
+def test_another_property_may_be_named(user: UserCli) -> None:
+    user.use_scheduler("lent=burst-0")
+    user.submit(BURST, "-N4", "true")
     assert user.stats()["burst_jobs"] == 1
-    denied = user.submit(BURST, "-N100", "true")
+    denied = user.submit("-N100", "true")
     assert "unsatisfiable" in user.event(denied, "exception")

@@ -388,16 +388,19 @@ class Invariants:
 
     def _states(self, live, users):
         """Each waiting state ends by its deadline."""
-        limits = self.world.settings.deadlines
+        settings = self.world.settings
+        join = settings.deadlines.join
+        # That of both providers.
+        provision = settings.provision_limit("a")
         ends = {
             State.NEW: 1.0,
-            State.PROVISION: limits.provision,
-            State.JOIN: limits.join,
+            State.PROVISION: provision,
+            State.JOIN: join,
         }
         waits = {(b.id, b.state) for b in live if b.state in ends}
         grows = {b.id for b in live if b.coming}
         waits |= {(burst, State.ONLINE) for burst in grows}
-        ends[State.ONLINE] = limits.provision + limits.join
+        ends[State.ONLINE] = provision + join
         # A provider that hangs delays no deadline.
         self._deadlines.note(waits, self.world.elapsed)
         for burst, state in waits:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from burst import config
+from burst.config import Settings
 from burst.core import timeline
 from burst.core.observation import why_out_of_reach
 from burst.core.plan.slots import find_slots
@@ -26,7 +26,7 @@ from burst.runtime.session import jobs_on_record
 from burst.runtime.side_threads import SideThreads
 from burst.testing import FakeCloud, FakeProvider, FakeSettings
 from burst.testing.cloud import FakeBurst
-from tests.builders import NODE, T0, identity
+from tests.builders import NODE, T0, identity, parse_with_constants
 from tests.fakes import HandExecutor, KnownBanks
 from tests.machine.lead import SimLead
 
@@ -38,14 +38,13 @@ VERIFIED = Banks(
     )
 )
 """As flux-accounting says where a scenario has `banks`; user 3 has none."""
-_PARSED: dict[str, config.Settings] = {}
+_PARSED: dict[str, Settings] = {}
 STORE_PAUSE = 5.0
 """When the daemon runs the next tick after one that the store refused."""
 TABLES: dict[str, dict[str, Any]] = {
     "deadlines": {
         "idle": "20s",
         "join": "30s",
-        "provision": "60s",
         "rejoin": "20s",
         "drain": "60s",
         "release": "60s",
@@ -337,6 +336,7 @@ class World:
         providers = {
             name: {
                 "type": "fake",
+                "provision": "60s",
                 "enabled": site.get("enabled", True),
                 "standing": [{"nodes": n} for n in [site.get("keeps", 0)] if n],
             }
@@ -347,7 +347,7 @@ class World:
         # The same few are asked for again and again, and parsing takes long.
         key = repr(tables)
         if key not in _PARSED:
-            _PARSED[key] = config.parse(tables, "machine.toml")
+            _PARSED[key] = parse_with_constants(tables, "machine.toml")
         return _PARSED[key]
 
     def _provider(self, name: str, site: dict[str, Any]):

@@ -49,7 +49,7 @@ def test_it_is_part_of_what_is_told(reason):
 def test_a_burst_that_waits_has_somebody_to_act(state):
     step = BURST_STEPS[state]
     assert (step.who is Actor.NOBODY) == (state is State.INACTIVE)
-    assert fields(step.what) <= {"until"}
+    assert fields(step.what) <= {"until", "provider"}
     assert QUARANTINED.who is Actor.ADMINISTRATOR
 
 

@@ -42,8 +42,6 @@ def test_each_reason_is_given_somewhere():
 def test_what_a_reason_implies_of_a_job_is_in_itself_consistent(reason):
     implied = reason.about_job
 
-    if implied.by_rule:
-        assert implied.final
     if implied.lasting:
         assert implied.refused
     if implied.left_alone:

@@ -239,7 +239,7 @@ def test_a_name_that_cannot_be_shown_is_refused_and_not_repeated(key, text):
     ],
 )
 def test_burstable_is_an_attribute_that_is_true(spec, may):
-    assert is_burstable(spec, "burstable") is may
+    assert is_burstable(spec) is may
 
 
 @pytest.mark.parametrize(

@@ -268,7 +268,7 @@ class Month:
         while len(active := self._active()) > most:
             self._check_daemon()
             if time.monotonic() > began + FAULT_S:
-                # A burst waits for its provider for [deadlines] provision.
+                # A burst waits for its provider for its `provision`.
                 self._mend()
             if time.monotonic() > began + NOWHERE_S:
                 self.repaired += self.jobs.cancel_those_nowhere()

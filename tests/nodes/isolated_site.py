@@ -145,7 +145,7 @@ def isolated_site(
     tables = {
         "daemon": {"cadence": "1s"},
         # A mount that the kubelet tries again, and a join, take minutes.
-        "deadlines": {"join": "1h", "rejoin": "1h"},
+        "deadlines": {"join": "1h"},
         "providers": {"far": table},
     }
     with served_by(cluster, namespace, place, slot, tables) as found:

@@ -44,7 +44,7 @@ class ForgottenLead(FakeLead):
 def test_each_tick_touches_it(path: Path) -> None:
     lead, seen = WatchedLead(), []
     tables = {"daemon": {"alive": str(path), "cadence": "0.05s"}}
-    daemon = Daemon(lambda: parse(tables, "x"), None, lambda _, __: lead)
+    daemon = Daemon(lambda: parse(tables, "x"), None, lambda _: lead)
 
     def at_observe() -> None:
         seen.append(is_touched(path))
@@ -60,7 +60,7 @@ def test_a_daemon_that_waits_for_its_lead_is_alive(path: Path) -> None:
     seen = []
     tables = {"daemon": {"alive": str(path)}, "deadlines": {"lead": "1h"}}
 
-    def knock(_: str, __: str) -> Lead:
+    def knock(_: str) -> Lead:
         seen.append(is_touched(path))
         if len(seen) == 2:
             daemon.stop()
@@ -77,7 +77,7 @@ def test_a_daemon_that_waits_for_its_address_is_alive(path: Path) -> None:
     address = {"address": "127.0.0.1", "port": 1}
     tables = {"daemon": {"alive": str(path)}, "lead": address}
     with pytest.raises(ConfigError, match="could not reach the lead"):
-        Daemon(lambda: parse(tables, "x"), None, lambda _, __: lead, 0.0).run()
+        Daemon(lambda: parse(tables, "x"), None, lambda _: lead, 0.0).run()
     assert path.exists()
 
 

@@ -58,24 +58,24 @@ def test_the_environment_names_the_lead_where_nothing_else_does(
 ) -> None:
     monkeypatch.setenv("FLUX_URI", "embedded:///none/of/these")
     with pytest.raises(LeadError, match="/none/of/these"):
-        connect("", "burstable")
+        connect("")
     with pytest.raises(LeadError, match="/but/this"):
-        connect("embedded:///but/this", "burstable")
+        connect("embedded:///but/this")
 
 
-def made_of(uri: str, *, attribute: str) -> tuple[str, str]:
-    return uri, attribute
+def made_of(uri: str) -> tuple[str]:
+    return (uri,)
 
 
 def test_the_scheme_of_the_uri_chooses_the_lead() -> None:
     mine = EntryPoint("mine", f"{__name__}:made_of", GROUP)
     flux = EntryPoint("flux", "nothing.of.that:name", GROUP)
-    found = cast("Any", connect("mine:///a", "burstable", [flux, mine]))
-    assert found == ("mine:///a", "burstable")
+    found = cast("Any", connect("mine:///a", [flux, mine]))
+    assert found == ("mine:///a",)
     with pytest.raises(ModuleNotFoundError):
-        connect("ssh://host/run/flux", "burstable", [flux, mine])
+        connect("ssh://host/run/flux", [flux, mine])
     with pytest.raises(LeadError, match="no lead for ssh://host is installed"):
-        connect("ssh://host", "burstable", [mine])
+        connect("ssh://host", [mine])
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def daemon_of(leads: list[FakeLead], reconnect: float = 60.0) -> Daemon:
     """Return a daemon that finds one lead after the other, and the last for ever."""
     left = iter(leads)
 
-    def connector(_: str, __: str) -> FakeLead:
+    def connector(_: str) -> FakeLead:
         return next(left, leads[-1])
 
     settings = Settings()
@@ -145,9 +145,7 @@ def said(capsys: pytest.CaptureFixture[str]) -> Callable[[], str]:
 def on(its_lead: FakeLead, path: str | None = None, **tables: object) -> Daemon:
     log.start("text")
     settings = parse(tables, "x.toml")
-    return Daemon(
-        lambda: settings, Path(path) if path else None, lambda _, __: its_lead
-    )
+    return Daemon(lambda: settings, Path(path) if path else None, lambda _: its_lead)
 
 
 def test_a_daemon_without_providers_says_so_once_it_is_the_leads_daemon(
@@ -209,7 +207,7 @@ def test_a_daemon_that_cannot_serve_the_lead_again_tells_how_to_delete_bursts(
     tables = {"local": {"type": "local"}}
     settings = parse({"daemon": {"on_stop": "reap"}, "providers": tables}, "x.toml")
     log.start("text")
-    daemon = Daemon(lambda: settings, Path("/x.toml"), lambda _, __: next(leads))
+    daemon = Daemon(lambda: settings, Path("/x.toml"), lambda _: next(leads))
     with pytest.raises(ConfigError, match="no such queue"):
         daemon.run()
     told = said()

@@ -48,7 +48,7 @@ class Door:
         self._last = knocks
         self.daemon = Daemon(lambda: settings(**tables), None, self.open)
 
-    def open(self, uri: str, attribute: str) -> Lead:
+    def open(self, uri: str) -> Lead:
         self.knocks += 1
         if self.knocks == self._last:
             self.daemon.stop()
@@ -91,8 +91,8 @@ def test_a_daemon_that_waits_for_the_address_can_be_stopped(
 ) -> None:
     tables = {"lead": {"uri": instance.uri, "address": "127.0.0.1", "port": closed}}
 
-    def open_and_stop(uri: str, attribute: str) -> Lead:
-        lead = connect(uri, attribute=attribute)
+    def open_and_stop(uri: str) -> Lead:
+        lead = connect(uri)
         daemon.stop()
         return lead
 

@@ -32,8 +32,8 @@ def ticks_within(sim: Sim, seconds: float) -> int:
 @pytest.fixture
 def coming() -> Sim:
     """A burst whose nodes do not join."""
-    deadlines = {"join": "30s", "provision": "30s"}
-    sim = Sim(FakeLead(), deadlines=deadlines, limits={"max_bursts": 1}, **LONG)
+    tables = {"deadlines": {"join": "30s"}, "limits": {"max_bursts": 1}, **LONG}
+    sim = Sim(FakeLead(), provision="30s", **tables)
     sim.joins = False
     sim.tick(2)
     sim.lead.submit(whole(4))

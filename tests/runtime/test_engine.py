@@ -17,13 +17,13 @@ from tests.builders import but, identity, whole
 from tests.fakes import FakeLead
 from tests.sim import Sim
 
-QUICK = {"idle": "5s", "join": "30s", "provision": "60s", "rejoin": "10s"}
+QUICK = {"idle": "5s", "join": "30s", "rejoin": "10s"}
 
 
 def sim(**tables):
     """A lead at rest, whose provider has told its offers."""
     deadlines = {**QUICK, **tables.pop("deadlines", {})}
-    return Sim.at_rest(deadlines=deadlines, **tables)
+    return Sim.at_rest(deadlines=deadlines, provision="60s", **tables)
 
 
 def test_a_job_goes_the_whole_way():
@@ -425,7 +425,7 @@ def test_the_provider_says_what_a_burst_waits_for_until_that_is_over():
 
 
 def test_thousands_of_jobs_are_failed_a_portion_a_tick():
-    s = sim(intake={"impossible": "fail"}, total=8)
+    s = sim(intake={"mode": "scheduler"}, total=8)
     jobs = [s.lead.submit(whole(9)) for _ in range(250)]
     other = s.lead.submit(whole(4))
 

@@ -55,9 +55,8 @@ def test_an_offer_shorter_than_the_drain_deadline_is_of_use_for_half_of_its_life
     assert note == "it is drained 50s before its lease ends"
 
 
-def test_a_provider_may_have_a_provision_deadline_of_its_own() -> None:
-    providers = {"local": {"type": "fake", "provision": "20s"}}
-    s = sim(providers=providers, deadlines={"provision": "2m"})
+def test_a_provider_has_a_provision_deadline_of_its_own() -> None:
+    s = sim(provision="20s")
     s.provider.starts_only = 0
     s.lead.submit(whole(4))
     s.until(s.in_state(State.INACTIVE), ticks=200)

@@ -10,13 +10,13 @@ from tests.builders import LENT, whole
 from tests.core.isolation import BOTH, running
 from tests.sim import Sim
 
-QUICK = {"release": "20s", "idle": "30s", "provision": "20s", "join": "20s"}
+QUICK = {"release": "20s", "idle": "30s", "join": "20s"}
 FOUR = whole(4, constraint=LENT)
 
 
 def held():
     """A burst that comes up for a job that is held for it."""
-    sim = Sim(deadlines=QUICK)
+    sim = Sim(provision="20s", deadlines=QUICK)
     sim.joins = False
     job = sim.lead.submit(FOUR)
     sim.until(sim.in_state(State.JOIN))
@@ -25,7 +25,7 @@ def held():
 
 def resized(nodes, before):
     """A burst that was requested, and is being resized; nodes that grow do not join."""
-    sim = Sim.at_rest(deadlines=QUICK)
+    sim = Sim.at_rest(provision="20s", deadlines=QUICK)
     sim.request(request_nodes(before))
     sim.until(sim.in_state(State.ONLINE))
     sim.joins = False

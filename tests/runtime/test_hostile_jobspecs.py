@@ -122,7 +122,7 @@ class LeadWithJobspecs(FakeLead):
         """
         urgency = 8
         number = JobId(len(self.jobs) + 1)
-        job = job_from_jobspec(number, text, "burstable")
+        job = job_from_jobspec(number, text)
         if job is None:
             return None
         events: tuple[tuple[str, dict[str, Any]], ...] = (

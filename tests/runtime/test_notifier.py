@@ -412,7 +412,7 @@ def test_a_daemon_tells_that_it_lost_its_lead(receiver: Receiver) -> None:
     settings: Settings = parse(tables, "x")
     back = WatchedLead()
     leads: Iterator[FakeLead] = iter([GoneLead(), back])
-    daemon = Daemon(lambda: settings, None, lambda _, __: next(leads))
+    daemon = Daemon(lambda: settings, None, lambda _: next(leads))
     back.at_observe = daemon.stop
     daemon.run()
     assert ids(receiver) == ["lead-lost"]

@@ -416,11 +416,10 @@ def test_before_the_first_tick_nothing_is_told_of_the_lead():
 
 
 def test_anybody_may_ask_how_jobs_come_in():
-    asking = Asking(intake={"mode": "queue", "queue": "lent", "attribute": "cloud"})
+    asking = Asking(intake={"mode": "queue", "queue": "lent"})
 
     assert asking.ask("intake", guest=True) == {
         "mode": "queue",
-        "attribute": "cloud",
         "property": "burst",
         "queue": "lent",
         "requires": False,

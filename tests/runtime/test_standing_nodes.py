@@ -30,11 +30,11 @@ def utc(monkeypatch):
 
 def sim(*standing, **tables):
     """A lead at rest, of which the provider has told its offers."""
-    deadlines = {"idle": "5s", "join": "30s", "reap": "30s", "provision": "60s"}
-    providers = {"local": {"type": "fake", "standing": list(standing)}}
+    deadlines = {"idle": "5s", "join": "30s", "reap": "30s"}
+    local = {"type": "fake", "provision": "60s", "standing": list(standing)}
     its = {
         "deadlines": {**deadlines, **tables.pop("deadlines", {})},
-        "providers": providers,
+        "providers": {"local": local},
         "prices": {"local.nodes": 3600.0},
         **tables,
     }

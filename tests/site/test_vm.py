@@ -31,7 +31,7 @@ _SLOT = "burst-0-0"
 _TABLES = {
     "intake": {"mode": "scheduler"},
     "daemon": {"cadence": "0.5s"},
-    "deadlines": {"lease": "1h", "rejoin": "5s"},
+    "deadlines": {"lease": "1h"},
 }
 
 

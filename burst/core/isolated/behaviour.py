@@ -60,7 +60,8 @@ class IsolatedBehaviour:
             return
         burst = _watch_job(tx, burst, world.lead)
         if burst.state is State.NEW:
-            _provision(tx, burst, world, settings.deadlines.provision)
+            limit = settings.provision_limit(burst.lease.provider)
+            _provision(tx, burst, world, limit)
         elif burst.state is State.ONLINE:
             _run(tx, burst, world, settings)
 

@@ -292,6 +292,13 @@ def _life(candidate: ProviderOffer, demand: Demand) -> Life:
     )
 
 
+_SET_BY = {
+    "provision and join": "[providers.NAME] provision and [deadlines] join",
+    **{key: f"[deadlines] {key}" for key in ("lease", "run", "idle", "reap")},
+}
+"""Which settings say how long each part of a life is (`life_parts`)."""
+
+
 def _made_up(bought: Commitment, parts: Mapping[str, float]) -> str:
     """Return in words what a sum consists of, and what would make it less."""
     if not parts:
@@ -304,7 +311,7 @@ def _made_up(bought: Commitment, parts: Mapping[str, float]) -> str:
     )
     longest = max(parts, key=lambda name: parts[name])
     word = "node" if bought.nodes == 1 else "nodes"
-    what = longest if longest.startswith("the job") else f"[deadlines] {longest}"
+    what = _SET_BY.get(longest, longest)
     return f" for {bought.nodes} {word} over {span}: {told}; the longest part is {what}"
 
 

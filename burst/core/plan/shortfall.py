@@ -2,8 +2,8 @@
 """Jobs that have a part of the nodes they need, and cannot get the rest.
 
 Such a job cannot start, so it stays held and its nodes cost money without use. After
-`[deadlines] complete` they are given back, and the job is left without any for as
-long, twice as long each time.
+10 minutes (`DeadlineSettings.complete`) they are given back, and the job is left
+without any for as long, twice as long each time.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from burst.core.world import StoreTrouble, World
 from burst.model.burst import Burst, State
 from burst.model.decision import Decision, exact_moment, moment
 from burst.model.event import cut
-from burst.model.fsd import LONGEST, format_fsd
+from burst.model.fsd import format_fsd
 from burst.model.hold import HELD_BY_US, Hold, HoldState
 from burst.model.jobid import format_f58
 from burst.model.lead import PENDING, JobState, JobView, LeadView
@@ -111,7 +111,7 @@ def retry_pause(
     hold: Hold | None, job: JobView, limit: float, now: float
 ) -> Decision | None:
     """Return the decision on a job that left its bursts and is not tried again yet."""
-    if hold is None or not hold.expired or limit > LONGEST:
+    if hold is None or not hold.expired:
         return None
     # Twice as long each time, however long it waited for its first nodes.
     longest = MOST_TIMES * limit
@@ -140,7 +140,7 @@ def waiting_decision(
     since = [_startable_since(burst, job, hold) for burst in bursts]
     known = [at for at in since if at is not None]
     ends = f" at {exact_moment(max(known) + limit)}" if known else ""
-    facts = {"by": f"{ends} ([deadlines] release)", "ends": lease_warning(job, bursts)}
+    facts = {"by": ends, "ends": lease_warning(job, bursts)}
     found = None
     if known and world.lead.read_at - max(known) > _AT_ONCE_S:
         found = find_hindrance(job, bursts, world, constraints, facts)

@@ -47,7 +47,7 @@ FORECAST_S = 60.0
 """For how many seconds jobs whose rule asks what a burst saves wait for a forecast of
 their start on own nodes, since something changed and none was made. After that they are
 decided on without one, as if `worth` were 0. This is as long as a job is left to the
-scheduler by default (`[intake] local_wait`), and many times what a forecast takes."""
+scheduler (`IntakeSettings.local_wait`), and many times what a forecast takes."""
 
 
 class BurstWorth:

@@ -191,16 +191,15 @@ class _HoldPlan:
 def _fail_some(
     tx: Transaction, decisions: Mapping[JobId, Decision], settings: IntakeSettings
 ) -> None:
-    """Fail jobs that can never get nodes, if the site wants that."""
+    """Fail jobs that can never get nodes, except in mode hold."""
     failed = (job for job, found in decisions.items() if is_failed(found, settings))
     for job in itertools.islice(failed, _FAILED_AT_ONCE):
         tx.actions.append(FailJob(job, decisions[job].text()))
 
 
 def is_failed(decision: Decision, settings: IntakeSettings) -> bool:
-    """Tell whether the decision on a job is one for which the site fails jobs."""
-    about = decision.reason.about_job
-    return about.final and (about.by_rule or settings.fails_impossible)
+    """Tell whether the decision on a job is one for which jobs are failed."""
+    return decision.reason.about_job.final and settings.fails_impossible
 
 
 def _waits_harmlessly(job: JobView, settings: IntakeSettings) -> bool:

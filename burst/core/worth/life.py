@@ -49,7 +49,7 @@ def life_parts(life: Life, settings: Settings, now: float) -> dict[str, float]:
     boot = 0.0 if life.online else boot_limit(life.provider, settings)
     run = max((time or limits.run for time in life.run_times), default=0.0)
     named = life.run_times and all(life.run_times)
-    start = _bounded(limits.release, settings) if life.run_times else 0.0
+    start = limits.release if life.run_times else 0.0
     return {
         "provision and join": boot,
         "release": start,
@@ -60,7 +60,7 @@ def life_parts(life: Life, settings: Settings, now: float) -> dict[str, float]:
 
 
 def boot_limit(provider: str, settings: Settings) -> float:
-    """Return how many seconds nodes may boot, by the deadlines provision and join."""
+    """Return how many seconds nodes may boot, by the limits provision and join."""
     provision = settings.provision_limit(provider)
     return _bounded(provision, settings) + _bounded(settings.deadlines.join, settings)
 

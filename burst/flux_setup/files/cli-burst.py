@@ -143,7 +143,7 @@ class BurstPlugin(CLIPlugin):
             key: value for key, value in preferences.items() if value is not None
         }
         site = _given(args, "burst_site") or self._site()
-        jobspec.setattr(site["attribute"], True)
+        jobspec.setattr("burstable", True)
         jobspec.setattr("burst", preferences)
         if preferences.get("wait") == 0 and site["mode"] != "queue":
             _keep_to(jobspec, site["property"])
@@ -212,7 +212,6 @@ class BurstPlugin(CLIPlugin):
 # A held job blocks no other, and a daemon in any mode finds it.
 _NO_DAEMON = {
     "mode": "hold",
-    "attribute": "burstable",
     "property": "burst",
     "providers": None,
     "directories": {},

@@ -31,7 +31,6 @@ It reads these keys of the lead's configuration, all of them optional:
     any_job = false             # true: all jobs may run on lent nodes
     share_users = false         # true: bursts are for jobs of all users
     mode = "hold"               # [intake] mode of burst's daemon
-    attribute = "burstable"     # of attributes.system, marks a job that may burst
     property = "burst"          # of R, marks lent ranks
     queue = "burst"             # the queue in which burstable jobs wait
     ready = "burst-ready"       # the queue into which only the daemon moves jobs
@@ -153,7 +152,6 @@ class Frobnicator(FrobnicatorPlugin):
     def configure(self, args, config):
         table = config.get("ingest", {}).get("frobnicator", {}).get("burst", {})
         self._any_job = bool(table.get("any_job", False))
-        self._attribute = table.get("attribute", "burstable")
         self._lent = table.get("property", "burst")
         self._queue = table.get("queue", "")
         self._ready = table.get("ready", "")
@@ -181,7 +179,7 @@ class Frobnicator(FrobnicatorPlugin):
         system = jobspec.attributes["system"]
         if self._guests and system.get("constraints"):
             check_constraint(system["constraints"], self._size)
-        burstable = bool(system.get(self._attribute))
+        burstable = bool(system.get("burstable"))
         if burstable:
             self._choose_queue(jobspec)
         elif not self._any_job:

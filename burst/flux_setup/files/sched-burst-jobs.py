@@ -11,9 +11,9 @@ import json
 from flux.resource import InfeasibleRequest
 
 
-def is_burstable(jobspec, attribute):
+def is_burstable(jobspec):
     try:
-        return bool(jobspec["attributes"]["system"].get(attribute))
+        return bool(jobspec["attributes"]["system"].get("burstable"))
     except (AttributeError, KeyError, TypeError):
         return False
 

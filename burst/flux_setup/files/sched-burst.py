@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Flux scheduler in which jobs that may burst wait without blocking other jobs.
 
-    flux module load sched-burst [policy=fifo|backfill] [attribute=burstable]
-                                 [lent=burst] [log-level=LEVEL]
+    flux module load sched-burst [policy=fifo|backfill] [lent=burst]
+                                 [log-level=LEVEL]
 
 It is Flux's own sched-fifo or sched-backfill (flux-core 0.84 or later) with one
 addition. Ranks with the property `burst` in R are lent: their brokers may be absent. A
@@ -91,11 +91,11 @@ class Lending:
 
     def __init__(self, h, *args):
         super().__init__(h, *args)
-        self._attribute, self._lent = "burstable", "burst"
+        self._lent = "burst"
         for arg in list(self._pending_args):
             name, _, value = arg.partition("=")
-            if name in ("attribute", "lent") and value:
-                setattr(self, f"_{name}", value)
+            if name == "lent" and value:
+                self._lent = value
                 self._pending_args.remove(arg)
         self._bursts = {}  # all pending burst jobs: jobid to jobs.BurstJob
         self._memory = leases.Memory(h)
@@ -185,7 +185,7 @@ class Lending:
     # Methods of Flux's Scheduler that a subclass may override.
 
     def alloc(self, request, jobid, priority, userid, t_submit, jobspec):
-        if not jobs.is_burstable(jobspec, self._attribute):
+        if not jobs.is_burstable(jobspec):
             try:
                 jobspec = self._for_own_ranks(jobspec)
             except Exception as error:  # noqa: BLE001 - what a user wrote, in any form
@@ -231,7 +231,7 @@ class Lending:
         super().resource_update()
 
     def feasibility_check(self, msg, jobspec):
-        burstable = jobs.is_burstable(jobspec, self._attribute)
+        burstable = jobs.is_burstable(jobspec)
         try:
             if burstable:
                 self.resources.parse_resource_request(jobspec)

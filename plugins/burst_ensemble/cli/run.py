@@ -49,8 +49,7 @@ def run(target: Target) -> None:
     """
     settings = target.settings()
     log.start(settings.daemon.log)
-    lead = settings.lead.uri, settings.intake.attribute
-    process = EnsembleProcess(settings, lambda: connect(*lead))
+    process = EnsembleProcess(settings, lambda: connect(settings.lead.uri))
     on_signals(process.stop, signal.SIGTERM, signal.SIGINT)
     process.run()
 

@@ -6,10 +6,9 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-import msgspec
-
 from burst.lead import NewJob
 from burst.model.ranks import format_hostlist
+from burst.model.request import BURSTABLE
 from burst.model.shape import Shape
 from burst_ensemble.config.spec import EnsembleSpec, JobSpec
 from burst_ensemble.core.intents import JobRef
@@ -18,16 +17,6 @@ from burst_ensemble.core.record import EnsembleStart
 
 _URGENCY = 16
 """The urgency of a job once its nodes are up; it is submitted held."""
-
-
-class JobSite(msgspec.Struct, frozen=True):
-    """What a member's jobs have to fit: the intake of the lead, and its nodes."""
-
-    attribute: str
-    """`[intake] attribute`, which marks burstable jobs."""
-    shape: Shape
-    """The shape of the member's nodes, as the lead's R declares them; for an isolated
-    member, as its offer says."""
 
 
 def job_name(spec: EnsembleSpec, member: str, ref: JobRef, started: float) -> str:
@@ -51,11 +40,13 @@ def find_group(spec: EnsembleSpec, member: str, ref: JobRef) -> JobSpec:
 
 
 def make_job(
-    file: EnsembleStart, member: str, ref: JobRef, name: str, site: JobSite
+    file: EnsembleStart, member: str, ref: JobRef, name: str, shape: Shape
 ) -> NewJob:
     """Return a job to submit: held, and for nodes of its member alone.
 
     A constraint of the job names these nodes, because Flux would give it any that fit.
+    `shape` is theirs, as the lead's R declares them; for an isolated member, as its
+    offer says.
     """
     spec = file.spec
     job = find_group(spec, member, ref)
@@ -66,12 +57,12 @@ def make_job(
         "job": {"name": name},
         "burst": {"tag": f"{spec.name}/{member}", "urgency": _URGENCY},
         GROUP: ref.group,
-        site.attribute: True,
+        BURSTABLE: True,
     }
     hosts = file.slots.get(member, ())
     if hosts:
         system["constraints"] = {"hostlist": [format_hostlist(hosts)]}
-    return NewJob(make_jobspec(job, ref.number, site.shape, system), urgency=0)
+    return NewJob(make_jobspec(job, ref.number, shape, system), urgency=0)
 
 
 def make_jobspec(

@@ -19,6 +19,7 @@ from burst.model.active_job import JobOutcome
 from burst.model.event import cut
 from burst.model.jobid import JobId
 from burst.model.ranks import format_hostlist
+from burst.model.shape import Shape
 from burst.runtime.service_answers import Row
 from burst_ensemble.config.settings import ensemble_settings
 from burst_ensemble.config.spec import EnsembleSpec
@@ -32,7 +33,7 @@ from burst_ensemble.core.intents import (
     SubmitJobs,
 )
 from burst_ensemble.core.job_rows import lost_jobs
-from burst_ensemble.core.member_job import JobSite, job_name, make_job
+from burst_ensemble.core.member_job import job_name, make_job
 from burst_ensemble.core.record import Ensemble, EnsembleStart, Member, MemberRecord
 from burst_ensemble.runtime.client import DaemonClient
 from burst_ensemble.runtime.files import environment_of
@@ -152,12 +153,12 @@ class MemberActions:
         doubtful = [names[ref] for ref in to.jobs if ref in earlier]
         there = self._daemon.submitter.find_jobs(doubtful) if doubtful else {}
         ids = {ref: there[name] for ref, name in names.items() if name in there}
-        site = _site_of(start, member, nodes)
-        if site is None:
+        shape = _shape_of(start, member, nodes)
+        if shape is None:
             provider = spec.member(member).provider
             return Done(f"provider {provider} offers no isolated bursts now", ids)
         rest = [ref for ref in to.jobs if ref not in ids]
-        jobs = [make_job(start, member, ref, names[ref], site) for ref in rest]
+        jobs = [make_job(start, member, ref, names[ref], shape) for ref in rest]
         answers = self._daemon.submitter.submit_jobs(jobs) if jobs else []
         refused, never_taken = "", dict[JobRef, str]()
         for ref, answer in zip(rest, answers, strict=True):
@@ -170,8 +171,8 @@ class MemberActions:
         return Done(refused, ids, never_taken)
 
 
-def _site_of(start: EnsembleStart, member: str, nodes: TaggedNodes) -> JobSite | None:
-    """Return the site of a member's jobs; None if no offer fits an isolated member."""
+def _shape_of(start: EnsembleStart, member: str, nodes: TaggedNodes) -> Shape | None:
+    """Return the shape of a member's nodes; None if no offer fits it, isolated."""
     spec = start.spec.member(member)
     if spec.is_isolated:
         offered = [
@@ -180,8 +181,7 @@ def _site_of(start: EnsembleStart, member: str, nodes: TaggedNodes) -> JobSite |
             if "isolated" in offer.modes and spec.offer in {"", offer.name}
         ]
         # Jobs that fit the smallest shape fit each of the offers.
-        least = min(offered, key=lambda shape: shape.cores, default=None)
-        return None if least is None else JobSite(nodes.attribute, least)
+        return min(offered, key=lambda shape: shape.cores, default=None)
     first = start.slots[member][0]
     shape = {slot.hosts[0]: slot.shape for slot in nodes.slots}.get(first)
     if shape is None:
@@ -189,7 +189,7 @@ def _site_of(start: EnsembleStart, member: str, nodes: TaggedNodes) -> JobSite |
             f"{member}: the lead has no rank slot that begins with {first} any more",
             "end the ensemble and start it again",
         )
-    return JobSite(nodes.attribute, shape)
+    return shape
 
 
 def _label(spec: EnsembleSpec, intent: RunCustom) -> str:

@@ -6,19 +6,21 @@ from burst.core.worth.money import UNIT
 from tests.builders import LENT, whole
 from tests.sim import Sim
 
+PROVISION = "60s"
 DEADLINES = {
-    **dict.fromkeys(("provision", "join", "release", "idle", "reap"), "60s"),
+    **dict.fromkeys(("join", "release", "idle", "reap"), "60s"),
     "run": "1h",
     "drain": "60s",
 }
 BOUND = 300.0
-"""What these deadlines add to the time limit of a job, in seconds."""
+"""What these limits add to the time limit of a job, in seconds."""
 
 
 def sim(limit, modes=("joined",), nodes=8, **fields):
     """Where a node costs one unit for a second."""
     tables = {"prices": {"local.nodes": 3600.0}, "budget": [{"limit": limit, **fields}]}
-    return Sim(modes=modes, nodes=nodes, deadlines=DEADLINES, **tables)
+    tables["deadlines"] = DEADLINES
+    return Sim(modes=modes, nodes=nodes, provision=PROVISION, **tables)
 
 
 def submit(its, nodes=1, duration=100.0, **fields):

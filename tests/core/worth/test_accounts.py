@@ -53,7 +53,7 @@ def on_disk(sim, kind):
 
 def test_what_bounds_the_life_of_a_burst_is_reserved_for():
     limits = settings(deadlines={"run": "1h", "idle": "1m", "reap": "10s"})
-    boot = limits.deadlines.provision + limits.deadlines.join
+    boot = limits.provision_limit("local") + limits.deadlines.join
     start = limits.deadlines.release
     life = Life(provider="local", lease_end=0.0)
 

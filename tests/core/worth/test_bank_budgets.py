@@ -9,7 +9,7 @@ from burst.model.burst import State
 from burst.model.reason import Reason
 from burst.runtime.side_threads import SideThreads
 from tests.builders import T0
-from tests.core.worth.money_sim import BOUND, DEADLINES, refusal, submit
+from tests.core.worth.money_sim import BOUND, DEADLINES, PROVISION, refusal, submit
 from tests.fakes import KnownBanks
 from tests.sim import Sim
 
@@ -25,7 +25,7 @@ FREE_MONEY = 1e9
 def sim(banks, *budgets, **tables):
     """Where a node costs one unit for a second."""
     tables |= {"budget": [{"limit": FREE_MONEY}, *budgets], "deadlines": DEADLINES}
-    its = Sim(prices={"local.nodes": 3600.0}, **tables)
+    its = Sim(provision=PROVISION, prices={"local.nodes": 3600.0}, **tables)
     its.beside = SideThreads(banks=KnownBanks(banks))
     its.boot()
     return its

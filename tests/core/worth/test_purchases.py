@@ -12,10 +12,13 @@ from burst.model.burst import BurstId, Isolated
 from burst.model.jobid import JobId
 from tests.builders import T0, offer, settings, whole
 from tests.core.worth.budgets import NOON, budget, budgets, entry
-from tests.core.worth.money_sim import DEADLINES
+from tests.core.worth.money_sim import DEADLINES, PROVISION
 from tests.lifecycles import LEASE
 
-SETTINGS = settings(deadlines=DEADLINES)
+SETTINGS = settings(
+    deadlines=DEADLINES,
+    providers={"local": {"type": "fake", "provision": PROVISION}},
+)
 ONE = JobId(1)
 
 

@@ -10,6 +10,7 @@ from burst_replay.policies import Policy
 from burst_replay.site import NO_FILE, Site, sold_offers
 from burst_replay.trace import Machine
 
+from burst.config import ProviderTable, Seconds
 from burst.core.worth.rules import RuleSet
 from burst.model.scheduler import Order
 from tests.builders import settings
@@ -28,14 +29,21 @@ def site_of(
     order: Order = Order.EASY,
     boot: float = 300.0,
     teardown: float = 60.0,
+    provision: float = 900.0,
     **tables: Any,
 ) -> Site:
     """Return a site with one offer of price 1; idle bursts are not kept by default."""
     tables["deadlines"] = {"idle": "0s", **tables.get("deadlines", {})}
+    its = settings(**tables)
+    named = {"": ProviderTable(type="fake"), **its.providers}
+    providers = {
+        name: msgspec.structs.replace(table, provision=Seconds(provision))
+        for name, table in named.items()
+    }
     return Site(
         machine,
         order,
-        settings=settings(**tables),
+        settings=msgspec.structs.replace(its, providers=providers),
         offers=sold_offers(NO_FILE, {}, boot=boot),
         teardown=teardown,
     )

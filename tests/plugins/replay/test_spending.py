@@ -25,7 +25,8 @@ from tests.plugins.replay.rule import rules_of, site_of
 HOUR = 3600.0
 STARTED = datetime.datetime(2026, 10, 1, tzinfo=datetime.UTC).timestamp()
 # What is reserved for beside a job's time limit: four minutes in all.
-DEADLINES = dict.fromkeys(("provision", "join", "release", "reap"), "1m")
+DEADLINES = dict.fromkeys(("join", "release", "reap"), "1m")
+PROVISION = 60.0
 ONE = Machine(nodes=1, cores=1)
 
 
@@ -43,7 +44,7 @@ def run(
 ) -> ReplayOutcome:
     """Replay with budgets; a node and hour costs 1, boot and tear-down a minute."""
     tables = {"budget": list(budgets), "deadlines": DEADLINES, **tables}
-    site = site_of(ONE, boot=60.0, teardown=60.0, **tables)
+    site = site_of(ONE, boot=60.0, teardown=60.0, provision=PROVISION, **tables)
     site = msgspec.structs.replace(site, offers=offers or site.offers)
     return replay(Trace("test", tuple(jobs), started=STARTED), site, policy)
 
@@ -94,6 +95,7 @@ def test_one_behind_a_job_for_which_there_is_money_again_starts_on_own_nodes() -
         Order.FIFO,
         boot=60.0,
         teardown=60.0,
+        provision=PROVISION,
         budget=[budget],
         deadlines=DEADLINES,
     )

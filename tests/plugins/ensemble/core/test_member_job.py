@@ -7,7 +7,7 @@ from typing import Any
 
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core.intents import JobRef
-from burst_ensemble.core.member_job import JobSite, job_name, make_job
+from burst_ensemble.core.member_job import job_name, make_job
 from burst_ensemble.core.record import EnsembleStart, spec_tables
 
 from burst.config.convert import convert
@@ -22,7 +22,7 @@ from burst.model.request import (
 )
 from burst.model.shape import Shape
 
-SITE = JobSite("burstable", Shape(8))
+SHAPE = Shape(8)
 JOB: dict[str, Any] = {"name": "md", "command": "lmp -in 'my file'", "count": 0}
 
 
@@ -46,7 +46,7 @@ def made(number: int = 0, **job: Any) -> NewJob:
     assert start.spec == ensemble
     ref = JobRef("md", number)
     name = job_name(ensemble, "a", ref, 255.9)
-    return make_job(start, "a", ref, name, SITE)
+    return make_job(start, "a", ref, name, SHAPE)
 
 
 def request(job: NewJob) -> ResourceRequest:
@@ -61,7 +61,7 @@ def system(job: NewJob) -> dict[str, Any]:
 def test_a_job_is_held_and_for_nodes_of_its_member() -> None:
     job = made(duration="90s")
     assert job.urgency == 0
-    assert is_burstable(job.jobspec, "burstable")
+    assert is_burstable(job.jobspec)
     preferences = parse_preferences(job.jobspec)
     assert (preferences.tag, preferences.urgency) == ("sweep/a", 16)
     assert parse_duration(job.jobspec) == 90.0
@@ -96,7 +96,7 @@ def test_lines_of_a_batch_and_jobs_that_are_shared() -> None:
     names = [job_name(shared, "a", each, 16.0) for each in alike]
     assert len(set(names)) == 2
     start = EnsembleStart(spec=shared, userid=1)
-    job = make_job(start, "a", ref, "x", SITE)
+    job = make_job(start, "a", ref, "x", SHAPE)
     assert job.jobspec["tasks"][0]["command"] == ["run"]
     assert system(job)["cwd"] == "/"
     assert "constraints" not in system(job), "it has no slot"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A daemon that starts with another `[intake] attribute` than the one before it."""
+"""A daemon that starts without the rule that marked the jobs of the one before it."""
 
 from burst.core.commands import held_jobs
 from burst.model.burst import State
@@ -11,8 +11,8 @@ from tests.builders import whole
 from tests.sim import Sim
 
 
-def restart_with_another(sim: Sim) -> None:
-    """Have all jobs lack the attribute that a new daemon goes by."""
+def restart_without_rule(sim: Sim) -> None:
+    """Have a new daemon for which no job is burstable."""
     sim.lead.unmarked = set(sim.lead.jobs)
     sim.boot()
 
@@ -30,7 +30,7 @@ def test_a_held_job_is_released_before_it_is_forgotten() -> None:
     sim, job = with_held_job(urgency=20)
     assert sim.lead.jobs[job].urgency == 0
 
-    restart_with_another(sim)
+    restart_without_rule(sim)
     sim.tick(3)
 
     assert sim.lead.jobs[job].urgency == 20
@@ -44,7 +44,7 @@ def test_a_held_job_is_released_before_it_is_forgotten() -> None:
 
 def test_it_is_released_again_if_the_first_time_had_no_effect() -> None:
     sim, job = with_held_job()
-    restart_with_another(sim)
+    restart_without_rule(sim)
     sim.lead.deaf = True
     sim.tick(3)
     assert sim.lead.jobs[job].urgency == 0
@@ -63,7 +63,7 @@ def test_a_job_whose_nodes_are_on_the_way_gets_them() -> None:
     job = sim.lead.submit(whole(4))
     sim.until(sim.in_state(State.JOIN))
 
-    restart_with_another(sim)
+    restart_without_rule(sim)
     sim.tick(3)
     assert sim.lead.jobs[job].urgency == 0
     sim.joins = True
@@ -81,7 +81,7 @@ def test_a_job_that_runs_elsewhere_is_not_given_back_to_run_twice() -> None:
     job = sim.lead.submit(whole(4))
     sim.until(sim.in_state(State.ONLINE))
 
-    restart_with_another(sim)
+    restart_without_rule(sim)
     sim.provider.runs_for = 1000
     sim.tick(20)
 
