@@ -131,14 +131,13 @@ def _check_shrink(tx: Transaction, burst: Burst, nodes: int, world: World) -> No
         )
     lead, leaving = world.lead, frozenset(burst.lease.ranks[nodes:])
     assert lead is not None
-    lost = len(leaving & (burst.expected | lead.online) - lead.closed)
+    without = msgspec.structs.replace(lead, excluded=lead.excluded | leaving)
     bursts_of = tx.bursts_by_job()
     for job in sorted(burst.jobs - burst.started):
         view, its = lead.jobs.get(job), bursts_of.get(job, [])
         if view is None or view.request is None or view.state not in PENDING:
             continue
-        its_nodes = job_nodes(view.request, its, lead)
-        if its_nodes.usable - lost < its_nodes.need:
+        if job_nodes(view.request, its, without).missing:
             raise BurstError(
                 f"{format_f58(job)} is to start on nodes that would leave {burst.id}",
                 "ask again once it runs, or cancel it",

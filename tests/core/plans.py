@@ -9,6 +9,7 @@ from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
 from burst.core.plan.eligible import Eligibility, IsolatedFacts
 from burst.core.plan.failures import Failures, coming_bursts
+from burst.core.plan.fit import rest_of
 from burst.core.plan.leasable import LeasableRanks
 from burst.core.plan.lenders import LiveBurst
 from burst.core.plan.limits import Usage
@@ -25,10 +26,18 @@ from burst.model.request import BurstPreferences
 from tests.builders import T0, identity, offer, settings
 
 
-def demand(number, request, user=100, provider="", coming=0):
+def demand(number, request, user=100, provider="", coming=()):
+    """Return a demand; `coming` are shapes, and how many nodes it has of each."""
     job = None if number is None else JobId(number)
-    wish = {"preferences": BurstPreferences(provider), "coming": coming}
-    return Demand(job=job, userid=user, request=request, since=T0, **wish)
+    rest = rest_of(request, coming)
+    return Demand(
+        job=job,
+        userid=user,
+        request=request,
+        preferences=BurstPreferences(provider),
+        rest=None if rest == request else rest,
+        since=T0,
+    )
 
 
 def live_burst(name, pool, idle=True, jobs=frozenset(), **source):

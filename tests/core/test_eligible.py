@@ -189,7 +189,7 @@ def test_an_isolated_burst_is_for_held_jobs_of_the_owner():
 
 def test_how_many_nodes_are_needed_of_a_shape():
     new, joined = new_burst(sold(), isolated=True), new_burst(sold())
-    coming = asks(coming=1)
+    coming = asks(rest=whole(1))
     assert nodes_wanted(coming, joined, NODE) == 1
     assert nodes_wanted(coming, new, NODE) == 2
     large = Shape(NODE.cores + 1)

@@ -34,9 +34,10 @@ def busy(name: str, first: int, nodes: int = 4, **source: Any) -> Any:
 
 def decided(*live: Any, need: int = 4, total: int = 0, **changes: Any) -> Reason:
     """Decide on a job of user 100, whose burst of four nodes is no longer sold so."""
+    request = whole(need, **changes.pop("request", {}))
+    coming = [(NODE, changes.pop("coming", 0))]
     asked = but(
-        demand(changes.pop("job", 1), whole(need, **changes.pop("request", {}))),
-        coming=changes.pop("coming", 0),
+        demand(changes.pop("job", 1), request, coming=coming),
         duration=changes.pop("duration", 60.0),
     )
     offers = {"local": [offer(total=total, **changes.pop("offer", {}))]}
@@ -114,3 +115,12 @@ def test_idle_nodes_that_would_be_combined_with_new_ones_count_once() -> None:
     limits = {"max_nodes": 5}
     assert decided(idle, need=8, limits=limits) is Reason.OVER_LIMIT
     assert decided(idle, need=5, limits=limits) is not Reason.OVER_LIMIT
+
+
+@pytest.mark.parametrize(
+    ("coming", "expected"), [(0, Reason.TOO_LARGE), (2, Reason.TURNED_DOWN)]
+)
+def test_one_burst_has_to_hold_only_what_the_job_lacks(coming, expected):
+    """It needs six nodes and may not be spread; each slot has four, busy now."""
+    asked = {"need": 6, "coming": coming, "spread": False, "offer": {"max_nodes": 4}}
+    assert decided(**asked, taken=("burst-0", "burst-1")) is expected

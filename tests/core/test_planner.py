@@ -245,7 +245,9 @@ def test_a_large_job_gets_several_slots_where_allowed():
 
 
 def test_what_is_coming_already_is_not_made_again():
-    assert leases(plan(demand(1, whole(6), coming=4))) == [("burst-0", "local", 2, [1])]
+    assert leases(plan(demand(1, whole(6), coming=[(NODE, 4)]))) == [
+        ("burst-0", "local", 2, [1])
+    ]
 
 
 def test_a_burst_larger_than_an_offer_is_split_or_refused():
@@ -405,9 +407,9 @@ def test_a_job_may_have_nodes_of_several_offers_which_have_too_few_each():
     full = [("local/small", Reason.OFFER_FULL), ("gke/small", Reason.OFFER_FULL)]
     assert reasons(made, 1) == (Reason.TURNED_DOWN, full)
     # What comes already need not be had.
-    made = plan(demand(1, whole(8), coming=4), offers={"local": [small]})
+    made = plan(demand(1, whole(8), coming=[(NODE, 4)]), offers={"local": [small]})
     assert leases(made) == [("burst-0", "local", 4, [1])]
-    made = plan(demand(1, whole(8), coming=3), offers={"local": [small]})
+    made = plan(demand(1, whole(8), coming=[(NODE, 3)]), offers={"local": [small]})
     assert made.decisions[1].reason is Reason.TOO_LARGE
 
 

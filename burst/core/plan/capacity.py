@@ -12,7 +12,7 @@ import msgspec
 
 from burst.config import Settings
 from burst.core.cost import idle_limit
-from burst.core.plan.fit import NodePool, merged, nodes_needed
+from burst.core.plan.fit import NodePool, merged, rest_of
 from burst.core.plan.lease_times import remaining_run_time
 from burst.core.plan.lenders import LiveBurst
 from burst.core.plan.sources import Source
@@ -43,31 +43,33 @@ def own_ranks(
 
 
 class JobNodes(NamedTuple):
-    """How many nodes a job needs, and how many it has from its bursts."""
+    """What a job needs beside the nodes of its bursts."""
 
-    need: int
-    """How many the job needs."""
-    usable: int
-    """How many it may count on: those that are up, and those that are on their way."""
+    rest: ResourceRequest
+    """What it needs beside nodes that it may count on: those that are up, and those
+    that are on their way."""
     awaited: bool
     """Whether it needs nodes by which its bursts grow, and that are not up yet."""
 
     @property
-    def missing(self) -> int:
-        """How many it needs beside the usable ones."""
-        return max(0, self.need - self.usable)
+    def missing(self) -> bool:
+        """Whether it needs nodes beside those that it may count on."""
+        return self.rest.slots > 0
 
 
 def job_nodes(
     request: ResourceRequest, bursts: Sequence[Burst], lead: LeadView
 ) -> JobNodes:
-    """Return how many nodes a job needs, and how many it has from these bursts."""
-    need = nodes_needed(request, bursts[0].lease.shape)
-    there = sum(len(_counted_on(burst, lead) - lead.closed) for burst in bursts)
+    """Return what a job needs beside the nodes of these bursts."""
+    usable = ((burst.lease.shape, usable_nodes(burst, lead)) for burst in bursts)
+    there = (
+        (burst.lease.shape, len(_counted_on(burst, lead) - lead.closed))
+        for burst in bursts
+    )
+    grows = any(burst.coming for burst in bursts)
     return JobNodes(
-        need=need,
-        usable=sum(usable_nodes(burst, lead) for burst in bursts),
-        awaited=any(burst.coming for burst in bursts) and there < need,
+        rest=rest_of(request, usable),
+        awaited=grows and rest_of(request, there).slots > 0,
     )
 
 

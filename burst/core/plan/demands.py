@@ -40,8 +40,9 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     userid: int | None
     request: ResourceRequest
     preferences: BurstPreferences = BurstPreferences()
-    coming: int = 0
-    """Number of nodes that it has, or will get, from bursts made for it already."""
+    rest: ResourceRequest | None = None
+    """What it needs beside the nodes that it has, or will get, from bursts made for it
+    already; None if it has none."""
     since: float = 0.0
     """Since when it waits, seconds since the epoch."""
     duration: float = 0.0
@@ -61,6 +62,11 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     image: str = ""
     """Image of the followers of a burst that is made for it; empty for the provider's
     image. Only demands with a tag have one, so that no other job gets such a burst."""
+
+    @property
+    def lacks(self) -> ResourceRequest:
+        """What it still needs of nodes that join."""
+        return self.request if self.rest is None else self.rest
 
     def end(self, start: float) -> float:
         """Return the latest time at which the job has ended if it starts at `start`."""

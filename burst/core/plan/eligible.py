@@ -173,12 +173,14 @@ def nodes_wanted(demand: Demand, source: Source, shape: Shape) -> int | OfferRej
     sold = source.candidate.offer.shape
     if not sold.holds(shape):
         return _reject(source, Reason.SHAPE_MISMATCH, has=str(sold), want=str(shape))
-    need = nodes_needed(demand.request, shape)
+    # An isolated burst has all nodes of its job.
+    lacks = demand.request if source.isolated else demand.lacks
+    need = nodes_needed(lacks, shape)
     if not need:
         small = Reason.OFFER_SMALL if source.isolated else Reason.NODE_SMALL
         want = describe_need(demand.request)
         return _reject(source, small, has=str(shape), want=want)
-    return need if source.isolated else need - demand.coming
+    return need
 
 
 def burst_mode(

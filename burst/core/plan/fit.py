@@ -12,6 +12,8 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence, Set
 
+import msgspec
+
 from burst.model.request import ResourceRequest
 from burst.model.shape import Shape
 
@@ -31,6 +33,29 @@ def nodes_needed(request: ResourceRequest, shape: Shape) -> int:
     room = slots_on(request, shape)
     need = -(-request.slots // room) if room else 0
     return 0 if 0 < request.most_nodes < need else need
+
+
+def rest_of(
+    request: ResourceRequest, nodes: Iterable[tuple[Shape, int]]
+) -> ResourceRequest:
+    """Return what a job needs beside some idle nodes; of no slots if they are enough.
+
+    `nodes` are shapes, and how many nodes there are of each. A job that asks for slots
+    needs fewer large nodes than small ones, so the slots that they hold are subtracted.
+    """
+    if request.nodes:
+        have = sum(count for shape, count in nodes if nodes_needed(request, shape))
+        left = max(0, request.nodes - have)
+        slots = request.slots // request.nodes * left
+        return msgspec.structs.replace(request, nodes=left, slots=slots)
+    slots, most = request.slots, request.most_nodes
+    for shape, count in nodes:
+        room = slots_on(request, shape)
+        slots -= room * count
+        most -= count if room else 0
+    # 0 would be any number.
+    most = max(1, most) if request.most_nodes else 0
+    return msgspec.structs.replace(request, slots=max(0, slots), most_nodes=most)
 
 
 def describe_need(request: ResourceRequest) -> str:

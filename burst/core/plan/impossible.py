@@ -63,7 +63,7 @@ def _lent(demand: Demand, context: PlanContext) -> Sequence[_Lent]:
         _Lent(live, _size(demand, live, context))
         for live in context.live
         if demand.job not in live.jobs
-        and nodes_needed(demand.request, live.pool.shape)
+        and nodes_needed(demand.lacks, live.pool.shape)
         and not context.eligible.why_not(demand, live.source)
     ]
 
@@ -81,7 +81,7 @@ def _suffice(demand: Demand, lent: Sequence[_Lent], context: PlanContext) -> boo
         sizes.setdefault(live.pool.shape, []).append(nodes)
     together = sum if context.may_spread(demand) else max
     return any(
-        together(its) >= nodes_needed(demand.request, shape) - demand.coming
+        together(its) >= nodes_needed(demand.lacks, shape)
         for shape, its in sizes.items()
     )
 
@@ -95,7 +95,8 @@ def _too_large(
 ) -> tuple[Reason, dict[str, object]] | None:
     """Return why slots, offers and live bursts have not enough nodes together.
 
-    `needs` are the nodes that the job needs in each kind of slots.
+    `needs` are the nodes that the job needs in each kind of slots, with those that it
+    has.
     """
     facts: dict[str, object] = {"want": describe_need(demand.request)}
     if not needs:
@@ -112,20 +113,21 @@ def _too_large(
         allowed = [caps[name] for name in kind[1] or caps if name in caps]
         cap = max(allowed, default=0)
         most[kind] = table.capacity(kind, admitted, cap, spread=spread)
-    small = all(most[kind] < need for kind, need in needs.items())
+    lacks = {kind: nodes_needed(demand.lacks, kind[0]) for kind in needs}
+    small = all(most[kind] < need for kind, need in lacks.items())
     if small and not table.has_any(admitted):
         return Reason.EXCLUDED, facts
-    least = min(needs.values())
+    further = min(lacks.values())
     in_all = sum(
         max(wanted.totals.get(key, 0), totals[key])
         for key in wanted.totals.keys() | totals.keys()
     )
-    if spread and in_all < least - demand.coming:
-        return Reason.TOO_LARGE, {"need": least, "most": int(in_all)}
+    if spread and in_all < further:
+        return Reason.TOO_LARGE, {"need": min(needs.values()), "most": int(in_all)}
     if not small:
         return None
     # A lead can get further rank slots, a provider no further nodes. A spread job has
     # one burst in each, so none of its bursts needs to have all its nodes.
-    waits = spread or max(wanted.most_nodes.values()) >= least
+    waits = spread or max(wanted.most_nodes.values()) >= further
     facts |= {"need": max(needs.values()), "most": max(most.values())}
     return Reason.NO_ROOM if waits else Reason.TOO_LARGE, facts

@@ -29,8 +29,6 @@ class Joined(NamedTuple):
     nodes: int = 0
     """How many of their nodes newly count against the job's user."""
     bursts: tuple[BurstId, ...] = ()
-    given: int = 0
-    """How many of their nodes the job gets; `Demand.coming` includes them."""
 
 
 NOT_JOINED = Joined()

@@ -87,10 +87,10 @@ class LiveNodes:
                 continue
             if self._why_not(demand, live):
                 continue
-            ranks = live.pool.idle(demand.request, admitted)
+            ranks = live.pool.idle(demand.lacks, admitted)
             if not ranks:
                 continue
-            need = nodes_needed(demand.request, live.pool.shape) - demand.coming
+            need = nodes_needed(demand.lacks, live.pool.shape)
             lacks = lacks or need
             if need == lacks:
                 found.append((live, ranks))
@@ -126,7 +126,7 @@ class LiveNodes:
         """Return what a job joins if it gets these shares."""
         nodes = sum(live.source.joined_by(demand) for live, _ in shares)
         bursts = tuple(live.burst for live, _ in shares)
-        return Joined(nodes, bursts, sum(len(ranks) for _, ranks in shares))
+        return Joined(nodes, bursts)
 
     def give(self, demand: Demand, shares: Sequence[IdleShare]) -> None:
         """Give these idle nodes to a job."""

@@ -22,6 +22,7 @@ from burst.model.decision import Decision, OfferRejection
 from burst.model.jobid import format_f58
 from burst.model.ranks import format_idset
 from burst.model.reason import Reason
+from burst.model.request import ResourceRequest
 
 
 class Opening(NamedTuple):
@@ -63,7 +64,7 @@ class Openings:
             demand.request,
             demand.preferences,
             demand.userid,
-            demand.coming,
+            demand.rest,
             demand.isolated is not None,
             self._eligible.run_times.rank(demand),
             *self._context.usage.purchases.key(demand),
@@ -74,12 +75,20 @@ class Openings:
         """Return the offers that can be taken now and that the job may have."""
         return [source for source, why in self._offers.judged(demand) if not why]
 
-    def find(self, demand: Demand, beside: Joined = NOT_JOINED) -> Opening | Decision:
+    def find(
+        self,
+        demand: Demand,
+        beside: Joined = NOT_JOINED,
+        rest: ResourceRequest | None = None,
+    ) -> Opening | Decision:
         """Return new bursts for a demand, or why there can be none now.
 
-        `beside` are other bursts that it joins.
+        `beside` are other bursts that it joins, and `rest` is what it needs beside what
+        it gets of them.
         """
-        context = self._context
+        context, whole = self._context, demand
+        if rest is not None:
+            demand = msgspec.structs.replace(demand, rest=rest)
         refusals: list[OfferRejection] = []
         wanted = self._offers.wanted(demand.preferences)
         asks = _Asks(
@@ -99,8 +108,6 @@ class Openings:
         never = None
         if not wanted.some_isolated:
             # The nodes that it joins are in live bursts, and count as theirs.
-            alone = demand.coming - beside.given
-            whole = msgspec.structs.replace(demand, coming=alone)
             never = why_impossible(whole, wanted, context)
         reason, facts = never or (Reason.TURNED_DOWN, {})
         return Decision(reason, facts, tuple(refusals))
@@ -117,7 +124,7 @@ class Openings:
         table, want = self._context.table, RankNeed(until, asks.admitted)
         rejection: OfferRejection | None = None
         classes = table.free_classes(candidate.provider, until)
-        for slot_class in by_need(demand.request, classes):
+        for slot_class in by_need(demand.lacks, classes):
             found = self._choose(source, asks, slot_class, want)
             if not isinstance(found, OfferRejection):
                 nodes = sum(len(ranks) for _, ranks in found)

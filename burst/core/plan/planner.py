@@ -11,12 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterable, Sequence
 
-import msgspec
-
 from burst.core.isolated.placement import IsolatedPlacement
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, Plan
-from burst.core.plan.fit import nodes_needed
+from burst.core.plan.fit import rest_of
 from burst.core.plan.limits import NOT_JOINED, Joined
 from burst.core.plan.live_nodes import LiveNodes
 from burst.core.plan.openings import Openings
@@ -26,6 +24,7 @@ from burst.model.burst import PRICE_SOURCES, BurstId, Lease
 from burst.model.decision import Decision
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
+from burst.model.request import ResourceRequest
 
 
 def make_plan(
@@ -151,8 +150,9 @@ class _Planner:
         if not shares:
             return demand.not_bought or self._open(demand, key)
         idle = sum(len(ranks) for _, ranks in shares)
-        rest = msgspec.structs.replace(demand, coming=demand.coming + idle)
-        whole = nodes_needed(demand.request, shares[0][0].pool.shape) <= rest.coming
+        given = ((live.pool.shape, len(ranks)) for live, ranks in shares)
+        rest = rest_of(demand.lacks, given)
+        whole = not rest.slots
         if whole and self._live.buys(demand, shares):
             facts = {"burst": ", ".join(live.burst for live, _ in shares)}
             self._decisions[demand.job] = Decision(Reason.ASSIGNED, facts)
@@ -167,7 +167,7 @@ class _Planner:
         if not self._live.buys(demand, shares):
             return self._open(demand, key)
         # All nodes of a burst that the job joins count against its user, too.
-        refused = self._open(rest, key, self._live.joined(demand, shares))
+        refused = self._open(demand, key, self._live.joined(demand, shares), rest)
         if refused is None:
             self._live.give(demand, shares)
         else:
@@ -175,13 +175,18 @@ class _Planner:
         return refused
 
     def _open(
-        self, demand: Demand, key: DemandKey, beside: Joined = NOT_JOINED
+        self,
+        demand: Demand,
+        key: DemandKey,
+        beside: Joined = NOT_JOINED,
+        rest: ResourceRequest | None = None,
     ) -> Decision | None:
         """Make one or more bursts for the job; return why not, None if they were made.
 
-        `beside` are other bursts that it joins.
+        `beside` are other bursts that it joins, and `rest` is what it needs beside what
+        it gets of them.
         """
-        found = self._openings.find(demand, beside)
+        found = self._openings.find(demand, beside, rest)
         if isinstance(found, Decision):
             return found
         if found.pieces:
@@ -271,4 +276,4 @@ def _may_combine(demand: Demand) -> bool:
 def _may_use_other_bursts(demand: Demand) -> bool:
     """Tell whether a demand may be served by a burst that is made for another."""
     isolated = demand.preferences.mode == "isolated"
-    return demand.job is not None and not demand.coming and not isolated
+    return demand.job is not None and demand.rest is None and not isolated

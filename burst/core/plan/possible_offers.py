@@ -55,7 +55,7 @@ class PossibleOffers(NamedTuple):
         """Return the same for an offer whose bursts join, and have at most `most`."""
         admitted = self.constraints.admitted_to(demand.request)
         spread = self.spread and demand.preferences.where != "together"
-        for kind in by_need(demand.request, self.table.classes(source.provider)):
+        for kind in by_need(demand.lacks, self.table.classes(source.provider)):
             need = nodes_wanted(demand, source, kind[0])
             if isinstance(need, OfferRejection):
                 continue

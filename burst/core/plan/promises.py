@@ -136,7 +136,7 @@ class Promises:
         context = self._context
         found: list[tuple[Place, Set[BurstId]]] = []
         classes = context.table.classes(source.provider)
-        for slot_class in by_need(demand.request, classes):
+        for slot_class in by_need(demand.lacks, classes):
             sizes = self._sizes(source, demand, slot_class, spread)
             if sizes is not None:
                 place = context.table.earliest(
@@ -161,7 +161,7 @@ class Promises:
         """Return what the job needs of a kind of slots; None if it cannot use any."""
         context = self._context
         need = nodes_wanted(demand, source, slot_class[0])
-        if isinstance(need, OfferRejection) or need <= 0:
+        if isinstance(need, OfferRejection):
             return None
         own = (live.burst for live in context.live if demand.job in live.jobs)
         most = context.most_of(source)

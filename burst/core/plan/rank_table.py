@@ -161,6 +161,8 @@ class RankTable:
 
         Return None if there are too few.
         """
+        if self.capacity(slot_class, want.admitted, cap, spread=True) < nodes:
+            return None
         pieces: list[tuple[SlotRanks, list[int]]] = []
         free = self._some(slot_class, want.admitted)
         whole = [each for each in free if len(each.free) == each.slot.size]
@@ -175,9 +177,11 @@ class RankTable:
 
     def largest(self, slot_class: SlotClass, want: RankNeed) -> int:
         """Return the largest number of free ranks in one slot of a kind."""
-        some = self._some(slot_class, want.admitted)
-        sizes = (len(each.usable(want)) for each in some)
-        return max(sizes, default=0)
+        most = 0
+        for each in self._some(slot_class, want.admitted):
+            if len(each.free) > most:
+                most = max(most, len(each.usable(want)))
+        return most
 
     def drained_for(
         self, slot_class: SlotClass, want: RankNeed, nodes: int, *, spread: bool

@@ -22,7 +22,7 @@ class RankNeed(NamedTuple):
 
     until: float
     """When it would have given them back; math.inf if that is not known."""
-    admitted: Set[int] | None = None
+    admitted: frozenset[int] | None = None
     """The ranks that its constraint admits; None for any."""
 
 

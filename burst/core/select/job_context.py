@@ -22,6 +22,7 @@ from burst.model.hold import Hold, urgency_before
 from burst.model.jobid import JobId
 from burst.model.lead import JobView, LeadView
 from burst.model.reason import Reason
+from burst.model.request import ResourceRequest
 
 
 class JobContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,10 +50,10 @@ class JobContext(msgspec.Struct, frozen=True, kw_only=True):
         """Return the urgency the job has or, where we hold it, had before."""
         return urgency_before(self.hold(job), job.urgency)
 
-    def demand(self, job: JobView, coming: int = 0) -> Demand:
+    def demand(self, job: JobView, rest: ResourceRequest | None = None) -> Demand:
         """Return the demand of a job whose request could be read.
 
-        `coming` is as in `Demand`.
+        `rest` is as in `Demand`.
         """
         assert job.request is not None
         return Demand(
@@ -60,7 +61,7 @@ class JobContext(msgspec.Struct, frozen=True, kw_only=True):
             userid=job.userid,
             request=within_queue(job, job.request, self.world.identity.limits),
             preferences=self.rules.preferences(job),
-            coming=coming,
+            rest=rest,
             since=max(job.t_submit, job.t_eligible),
             duration=job.duration,
             isolated=Isolated(kind="job", job=job.id, duration=job.duration),

@@ -30,6 +30,7 @@ from burst.core.select.queues import (
     decide_on_renting,
     in_stopped_queue,
     may_leave_queue,
+    within_queue,
 )
 from burst.model.burst import Burst
 from burst.model.decision import Decision
@@ -174,7 +175,7 @@ class _JobTriage:
 
     def _decide_to_rent(self, job: JobView) -> Decision | Demand:
         """Return the demand of a job that has no nodes, or why nothing is rented."""
-        found = self._demand(job, 0)
+        found = self._demand(job)
         if isinstance(found, Decision) or found.tag:
             return found
         return self._context.rules.decide_on_bank(job) or self._by_rule(job, found)
@@ -243,9 +244,11 @@ class _JobTriage:
     ) -> Decision | Demand:
         """Return the decision on a job that has bursts, or its demand for the rest."""
         lead = self._context.lead
+        request = within_queue(job, request, self._world.identity.limits)
         nodes = job_nodes(request, bursts, lead)
         if nodes.missing:
-            return self._context.no_account(job) or self._demand(job, nodes.usable)
+            rest = None if nodes.rest == request else nodes.rest
+            return self._context.no_account(job) or self._demand(job, rest)
         late = next((burst for burst in bursts if not is_up(burst)), None)
         if late is None and nodes.awaited:
             late = next(burst for burst in bursts if burst.coming)
@@ -275,8 +278,12 @@ class _JobTriage:
         queued = max(job.t_submit, job.t_eligible)
         return self._context.plan.now - (hold.since if hold and released else queued)
 
-    def _demand(self, job: JobView, coming: int) -> Decision | Demand:
+    def _demand(
+        self, job: JobView, rest: ResourceRequest | None = None
+    ) -> Decision | Demand:
         """Return the demand of the job; a decision if it is to get nothing.
+
+        `rest` is as in `Demand`.
 
         A job whose user took it back gets nothing, except in the stopped queue, where
         it could not start without us.
@@ -286,9 +293,9 @@ class _JobTriage:
         if taken_back and not in_stopped_queue(job, self._intake):
             return Decision(Reason.TAKEN_BACK)
         short = self._shortfalls.get(job.id)
-        if short and not coming and self._context.plan.now < short.until:
+        if short and rest is None and self._context.plan.now < short.until:
             return Decision(Reason.INCOMPLETE, {"until": short.until})
-        demand = self._context.demand(job, coming)
+        demand = self._context.demand(job, rest)
         if taken_back:
             # Flux could run the job, too, so it gets no isolated burst.
             demand = msgspec.structs.replace(demand, isolated=None)
