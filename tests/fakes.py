@@ -430,3 +430,9 @@ class KnownBanks(BankReader):
 
     def facts(self):
         return self.known
+
+
+def has_failed(snapshot):
+    """Whether the last tick of an engine failed as it decided."""
+    halt = snapshot.world.halt
+    return halt is not None and halt.what == "deciding"

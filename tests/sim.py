@@ -14,7 +14,7 @@ from burst.runtime.session import jobs_on_record
 from burst.runtime.side_threads import NO_SIDE_THREADS
 from burst.testing import FakeCloud, FakeProvider, FakeSettings
 from tests.builders import LENT, NODE, T0, settings, whole
-from tests.fakes import FakeLead, HandExecutor
+from tests.fakes import FakeLead, HandExecutor, has_failed
 
 
 class Sim:
@@ -42,6 +42,8 @@ class Sim:
             max_nodes=nodes, shape=NODE, capacity=capacity, modes=modes, total=total
         )
         self.joins = True
+        self.fails = False
+        """Whether the test is about a daemon that fails as it decides."""
         self.enabled = True
         self.beside = NO_SIDE_THREADS
         self.boot()
@@ -95,6 +97,7 @@ class Sim:
             self.meet()
             self.lead.schedule()
             self.engine.tick(self.now)
+            assert self.fails or not has_failed(self.engine.snapshot), "see the log"
             self.lead.schedule()
 
     def meet(self):

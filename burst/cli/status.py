@@ -116,7 +116,7 @@ def _known(online: int | None) -> str:
 def lead_troubles(lead: Row) -> list[str]:
     """Return what is wrong with the lead and its store, from an answer to `status`."""
     why = lead["trouble"] and f"the lead cannot be read: {lead['trouble']}"
-    return [text for text in (why, lead["store_trouble"]) if text]
+    return [text for text in (why, lead["halt"]) if text]
 
 
 def notices(found: Row) -> list[Line]:

@@ -165,7 +165,7 @@ def status_for(view: GuestView, row: Row, decided: Set[JobId]) -> Row:
         "lead": {
             **lead,
             "trouble": OWNER_SEES if lead["trouble"] else "",
-            "store_trouble": OWNER_SEES if lead.get("store_trouble") else "",
+            "halt": OWNER_SEES if lead.get("halt") else "",
         },
         "daemon": daemon and {**daemon, "config": ""},
         "pending": len(view.jobs & decided),

@@ -19,7 +19,7 @@ from burst.core.records import Records
 from burst.core.report import Row
 from burst.core.select.queues import why_not_started
 from burst.core.timeline import has_nodes_of, known_events, was_assigned
-from burst.core.world import StoreTrouble, World
+from burst.core.world import Halt, World
 from burst.core.worth.estimate import StartEstimate
 from burst.core.worth.online_times import OnlineTimes
 from burst.model.active_job import ActiveJob
@@ -88,8 +88,8 @@ def explain(
         told = job_row(job, decision, guest=guest)
         row |= {key: told[key] for key in ("verdict", "why", "next", "refusals")}
     trouble = ""
-    if job and world.store_trouble and job.state in PENDING:
-        trouble = _begins_nothing(world.store_trouble, guest)
+    if job and world.halt and job.state in PENDING:
+        trouble = _begins_nothing(world.halt, guest)
     why = (row["why"], trouble, row["reclaimed"], row["again"])
     return row | {"why": "; ".join(filter(None, why))}
 
@@ -165,11 +165,11 @@ def _decide_started(job: JobView, world: World) -> Decision | None:
     return None
 
 
-def _begins_nothing(trouble: StoreTrouble, guest: bool) -> str:
+def _begins_nothing(halt: Halt, guest: bool) -> str:
     """Return why nothing is begun for a job, whatever was decided about it before."""
     if guest:
         return f"the daemon cannot start anything for it at present ({OWNER_SEES})"
-    return trouble.text()
+    return halt.text()
 
 
 def _taken(records: Records, job_id: JobId, job: JobView | None) -> str:

@@ -17,7 +17,7 @@ from burst.core.orphans import SURE_AFTER, Orphan
 from burst.core.provider_calls import is_overdue, is_past_lease
 from burst.core.provider_health import FailureKind
 from burst.core.records import Records
-from burst.core.world import StoreTrouble, World
+from burst.core.world import Halt, World
 from burst.core.worth.budget import BudgetState
 from burst.core.worth.money import format_money
 from burst.model.burst import Burst
@@ -25,9 +25,9 @@ from burst.model.decision import moment
 
 REPEATED = 3
 """After how many bursts of one offer in a row that did not come up a notice is due."""
-STORE_SETTLE_S = 30.0
-"""For how many seconds the store must refuse records before a notice is due: longer
-than a restart of its module takes."""
+HALT_SETTLE_S = 30.0
+"""For how many seconds the daemon must begin nothing before a notice is due: longer
+than a restart of the store's module takes."""
 Severity = Literal["warning", "critical"]
 
 
@@ -65,12 +65,12 @@ def find_notices(
     orphans: Iterable[Orphan],
     budgets: Sequence[BudgetState],
     now: float,
-    store_trouble: StoreTrouble | None = None,
+    halt: Halt | None = None,
 ) -> dict[str, Notice]:
     """Return the notices of all present conditions, by id."""
     found = [*_of_providers(records, now), *_of_budgets(budgets)]
-    if store_trouble is not None:
-        found.append(_of_store(store_trouble))
+    if halt is not None:
+        found.append(_of_halt(halt))
     for burst in records.live:
         found += _of_burst(burst, now)
     found += (_of_orphan(orphan) for orphan in orphans)
@@ -150,13 +150,13 @@ def _of_providers(records: Records, now: float) -> Iterator[Notice]:
                 )
 
 
-def _of_store(trouble: StoreTrouble) -> Notice:
+def _of_halt(halt: Halt) -> Notice:
     return Notice(
-        id="store",
+        id="halt",
         severity="critical",
-        text=trouble.text(),
-        advice="check whether its disk is full; the daemon tries again by itself",
-        settle=STORE_SETTLE_S,
+        text=halt.text(),
+        advice=f"{halt.advice}; the daemon tries again by itself",
+        settle=HALT_SETTLE_S,
     )
 
 

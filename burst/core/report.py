@@ -117,7 +117,7 @@ def status(
             "hosts": format_hostlist(identity.hosts),
             "endpoint": identity.endpoint,
             "trouble": world.trouble,
-            "store_trouble": world.store_trouble.text() if world.store_trouble else "",
+            "halt": world.halt.text() if world.halt else "",
         },
         "bursts": [
             burst_row(burst, world, now, running)

@@ -138,14 +138,14 @@ def free_unused(
 ) -> TickResult:
     """Record what happened, and take down what is not needed; begin nothing. Pure.
 
-    Used while the store refuses the records: nothing may be begun then, but idle bursts
-    still cost money, as do those whose jobs can only be released on record. Isolated
-    bursts stay, as the results of their jobs would be lost.
+    Used while the store refuses the records, or `run_tick` fails: nothing may be begun
+    then, but idle bursts still cost money, as do those whose jobs can only be released
+    on record. Isolated bursts stay, as the results of their jobs would be lost.
     """
     tx = Transaction(records, now)
     sync(tx, world, settings, {})
-    if world.lead is not None and world.store_trouble is not None:
-        end_unreleased(tx, world.lead, world.store_trouble, settings.deadlines.release)
+    if world.lead is not None and world.halt is not None:
+        end_unreleased(tx, world.lead, world.halt, settings.deadlines.release)
     for burst in list(tx.bursts.values()):
         if not (burst.quarantined or burst.lease.isolated):
             act_on_burst(tx, burst, world, settings)

@@ -85,18 +85,21 @@ class ProviderView(msgspec.Struct, frozen=True, kw_only=True):
     """Why the last call of `offers` failed; empty if it succeeded."""
 
 
-class StoreTrouble(msgspec.Struct, frozen=True):
-    """Why the store refuses the records, and since when."""
+class Halt(msgspec.Struct, frozen=True):
+    """Why the daemon begins nothing, and since when."""
 
+    what: str
+    """What fails, such as `writing to the store`."""
     since: float
     why: str
+    advice: str
+    """What to do about it."""
 
     def text(self) -> str:
         """Return the trouble in words, with what the daemon does meanwhile."""
         return (
-            f"writing to the store has failed since {moment(self.since)}:"
-            f" {self.why}; meanwhile the daemon takes down idle bursts and starts"
-            " nothing new"
+            f"{self.what} has failed since {moment(self.since)}: {self.why}; meanwhile"
+            " the daemon takes down idle bursts and starts nothing new"
         )
 
 
@@ -111,7 +114,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     unread: float = 0.0
     """For how many seconds until now the lead was not read, as it or the daemon hung; 0
     if it was read all the time, infinity in the first tick of a daemon."""
-    store_trouble: StoreTrouble | None = None
+    halt: Halt | None = None
     """None while the store takes the records."""
     providers: Mapping[str, ProviderView] = {}
     """The enabled providers, in the order of the settings."""

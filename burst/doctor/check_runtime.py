@@ -37,14 +37,9 @@ def check_daemon(facts: RuntimeFacts, path: str) -> list[Finding]:
         text = f"the daemon does not answer: {facts.daemon.what}"
         return [wrong(text, facts.daemon.advice or "its log says what it waits for")]
     if facts.daemon is not None:
-        trouble = facts.daemon.get("store_trouble", "")
-        advice = (
-            "see whether the disk of the lead's state is full (flux getattr statedir);"
-            " if it has room and `flux kvs put x=1` hangs, restart the lead: Flux's KVS"
-            " does not recover by itself, and what hangs with it has to be killed"
-        )
-        refused = [wrong(trouble, advice)] if trouble else []
-        return [_serving(facts.daemon), *refused]
+        trouble = facts.daemon.get("halt", "")
+        advice = facts.daemon.get("halt_advice", "")
+        return [_serving(facts.daemon), *([wrong(trouble, advice)] if trouble else [])]
     found = [note("no daemon serves this lead", f"start one: {start}")]
     if isinstance(facts.records, ReadFailure):
         return found

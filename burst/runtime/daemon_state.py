@@ -88,5 +88,5 @@ class DaemonState:
     def why_not_ready(self) -> str:
         """Return why the daemon decides nothing now; empty if it does."""
         served, away = self._served, self.why_lead_away()
-        trouble = served.snapshot().world.store_trouble if served else None
+        trouble = served.snapshot().world.halt if served else None
         return away or (trouble.text() if trouble else "")

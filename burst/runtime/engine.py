@@ -2,8 +2,8 @@
 """The engine: each tick observes, decides, stores and acts, in this order.
 
 No action begins before the store has its intent. While the store refuses the records,
-idle bursts are still taken down, and what happened is kept in memory until the store
-takes it. The daemon and `run-burst` both use the engine.
+or deciding fails, idle bursts are still taken down. What happened is kept in memory
+until the store takes it. The daemon and `run-burst` both use the engine.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from burst.core.tick import (
     result_of,
     run_tick,
 )
-from burst.core.world import World
+from burst.core.world import Halt, World
 from burst.errors import LeadError, LeadGone, StoreError, Unreadable
 from burst.lead import Lead, WholeQueue
 from burst.model.active_job import ActiveJob
@@ -70,8 +70,12 @@ _BEHIND = 0.05
 # Seconds until the engine tries again after a tick could not act on a deadline that has
 # passed.
 _UNMET_PAUSE = 5.0
-# Seconds until the records are written again after the store refused them.
-_STORE_PAUSE = 5.0
+# Seconds until the daemon tries again if it begins nothing (`Halt`).
+_HALT_PAUSE = 5.0
+_DEFECT = (
+    "this is a defect of burst: report it with the error in the daemon's log; a job"
+    " that was submitted at that time may be its cause"
+)
 replace = msgspec.structs.replace
 
 
@@ -111,6 +115,8 @@ class Engine:
         """Whether the lead left a call unanswered in this tick."""
         self._orphan_reaper = OrphanReaper(self._tracker)
         self._closing = False
+        self._undecided: Halt | None = None
+        """Why the last tick could not decide; None if it did."""
         self._ticked = threading.Event()
         self._due = math.inf
         """When the next tick is due, as the last one said."""
@@ -180,12 +186,12 @@ class Engine:
             answered=self._tracker.answered,
             unread=self._reader.unread_for(view, self._due, now),
         )
-        if view is not None and not (self._closing or self._records.trouble):
+        if view is not None and not (self._closing or self._halt):
             self._standing_keeper.ask(self._records.now, settings, now)
         if self._commands:
             world = self._run_commands(world, now)
         result = self._decide(world, now)
-        world = replace(world, store_trouble=self._records.trouble)
+        world = replace(world, halt=self._halt)
         records = self._records.now
         poll_due = self._tracker.poll(records, now)
         orphans = find_orphans(records, world)
@@ -211,23 +217,49 @@ class Engine:
             if forecasts is not None:
                 self._start_teller.tell(forecasts.starts, view, now)
         due = min(poll_due, reap_due, self._next_due(result, view, now))
-        self._due = min(due, now + _STORE_PAUSE) if self._records.trouble else due
+        self._due = min(due, now + _HALT_PAUSE) if self._halt else due
         return self._due
 
     def _decide(self, world: World, now: float) -> TickResult:
         """Decide, store and act; return what was done. Raises LeadGone."""
         settings = self._config.settings
         refusals = None if self._closing else self._snapshot.refusal_cache
-        result = run_tick(self._records.now, world, settings, now, refusals)
+        try:
+            result = run_tick(self._records.now, world, settings, now, refusals)
+            self._undecided = None
+        except Exception as error:  # noqa: BLE001 - a defect, of any kind
+            # If it ended the daemon, each restart would meet it again, and what stands
+            # would cost money for as long. The cache may be what it fails on.
+            self._note_undecided(error, now)
+            freed = self._freed(world, now)
+            self._apply(freed, now, world.answered)
+            return freed
         try:
             return self._apply(result, now, world.answered)
         except LeadGone:
             raise
         except (StoreError, Unreadable):
-            freed = free_unused(self._records.now, world, settings, now)
+            freed = self._freed(world, now)
             self._accept(freed, now, world.answered)
-            decisions = self._standing_decisions(world.lead)
-            return replace(freed, decisions=decisions, refusal_cache=refusals)
+            return replace(freed, refusal_cache=refusals)
+
+    def _freed(self, world: World, now: float) -> TickResult:
+        """Return what takes down what is not needed, and begins nothing."""
+        freed = free_unused(self._records.now, world, self._config.settings, now)
+        return replace(freed, decisions=self._standing_decisions(world.lead))
+
+    def _note_undecided(self, error: Exception, now: float) -> None:
+        if self._undecided is None:
+            log.failure(
+                "deciding has failed; until it does not, the daemon begins nothing, and"
+                " takes down what is idle"
+            )
+        since = self._undecided.since if self._undecided else now
+        self._undecided = Halt("deciding", since, repr(error), _DEFECT)
+
+    @property
+    def _halt(self) -> Halt | None:
+        return self._records.trouble or self._undecided
 
     def _world(self, view: LeadView | None) -> World:
         return World(
@@ -235,7 +267,7 @@ class Engine:
             slots=self._config.slots,
             lead=view,
             trouble=self._reader.trouble,
-            store_trouble=self._records.trouble,
+            halt=self._halt,
             providers=self._tracker.views,
             calls=self._tracker.calls,
             closing=self._closing,

@@ -111,7 +111,7 @@ class Notifier:
             snapshot.orphans,
             states.states(),
             now,
-            world.store_trouble,
+            world.halt,
         )
         self._since = {name: self._since.get(name, now) for name in found}
         for sink in self._told.keys() - self._senders.keys():

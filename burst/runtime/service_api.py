@@ -127,10 +127,10 @@ class ServiceApi:
         """Return which process serves, its settings file, and what is wrong with it."""
         if not request.owner:
             return {**self.holder(), "config": ""}
-        trouble = snapshot.world.store_trouble
+        halt = snapshot.world.halt
         return {
             **self.holder(),
-            **({"store_trouble": trouble.text()} if trouble else {}),
+            **({"halt": halt.text(), "halt_advice": halt.advice} if halt else {}),
         }
 
     def _intake(self, _: ServiceRequest, snapshot: Snapshot) -> Row:

@@ -216,7 +216,7 @@ class Session:
         began = time.monotonic()
         self._follow_lead()
         due = self.engine.tick(self.clock())
-        if self.engine.snapshot.world.store_trouble:
+        if self.engine.snapshot.world.halt:
             self._tally.failed_tick()
         else:
             self._tally.tick(time.monotonic() - began)

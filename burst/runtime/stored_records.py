@@ -14,11 +14,17 @@ from burst.config import LimitSettings
 from burst.core.actions import FREEING
 from burst.core.record_size import without_oversized
 from burst.core.tick import TickResult
-from burst.core.world import StoreTrouble
+from burst.core.world import Halt
 from burst.errors import BurstError, LeadGone, RecordTooLarge, StoreError, Unreadable
 from burst.lead import Store
 from burst.runtime.clock import ClockMark
 from burst.runtime.record_store import RecordStore
+
+_ADVICE = (
+    "see whether the disk of the lead's state is full (flux getattr statedir); if it"
+    " has room and `flux kvs put x=1` hangs, restart the lead: Flux's KVS does not"
+    " recover by itself, and what hangs with it has to be killed"
+)
 
 
 class StoredRecords:
@@ -29,7 +35,7 @@ class StoredRecords:
         self.store = RecordStore(store)
         self.now = self.store.load(now, limits)
         """The present records, whether the store has them or not."""
-        self.trouble: StoreTrouble | None = None
+        self.trouble: Halt | None = None
         """Why the store does not take the records; None if it does."""
         self._stored = self.now
 
@@ -89,4 +95,4 @@ class StoredRecords:
                 error,
                 level=logging.ERROR,
             )
-        self.trouble = StoreTrouble(since, str(error))
+        self.trouble = Halt("writing to the store", since, str(error), _ADVICE)

@@ -9,7 +9,7 @@ from burst.core.notices import Notice, Told, due_notices, find_notices, still_to
 from burst.core.orphans import Orphan
 from burst.core.provider_health import FailureRecord, Health
 from burst.core.records import Records
-from burst.core.world import ProviderView, StoreTrouble
+from burst.core.world import Halt, ProviderView
 from burst.core.worth.accounts import budgets_at
 from burst.model.burst import BurstId, State
 from burst.model.event import Event
@@ -25,12 +25,13 @@ def found(records: Records, *orphans: Orphan) -> dict[str, Notice]:
 
 
 def test_a_store_that_refuses_the_records_is_told_once_it_lasts() -> None:
-    trouble = StoreTrouble(NOW, "no space left; make room")
-    told = find_notices(Records(), (), [], NOW, trouble)
-    assert told["store"].severity == "critical"
-    assert "no space left; make room" in told["store"].text
-    assert due_notices(told, {}, {"store": NOW}, NOW + 29) == []
-    assert due_notices(told, {}, {"store": NOW}, NOW + 30) == [told["store"]]
+    halt = Halt("writing to the store", NOW, "no space left", "make room")
+    told = find_notices(Records(), (), [], NOW, halt)
+    assert told["halt"].severity == "critical"
+    assert "no space left" in told["halt"].text
+    assert told["halt"].advice == "make room; the daemon tries again by itself"
+    assert due_notices(told, {}, {"halt": NOW}, NOW + 29) == []
+    assert due_notices(told, {}, {"halt": NOW}, NOW + 30) == [told["halt"]]
 
 
 def test_of_a_daemon_that_is_well_nothing_is_told() -> None:

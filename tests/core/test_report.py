@@ -4,7 +4,7 @@ import pytest
 from burst.core import job_report, lifecycle, orphans, report
 from burst.core.provider_health import Outcome, Verb
 from burst.core.records import Records
-from burst.core.world import LastCall, ProviderView, StoreTrouble
+from burst.core.world import Halt, LastCall, ProviderView
 from burst.model.active_job import ActiveJob, picture_of
 from burst.model.decision import Decision, OfferRejection
 from burst.model.event import Event
@@ -131,8 +131,8 @@ def test_a_note_names_what_a_late_burst_waits_for_now_and_not_what_was_before():
 
 def test_a_job_for_which_nothing_is_begun_as_nothing_can_be_stored_is_told_so():
     lead = view(job(1, whole(4)), job(2, whole(1), state=JobState.RUN))
-    full = StoreTrouble(T0, "No space left on device")
-    seen = but(world(lead), store_trouble=full)
+    full = Halt("writing to the store", T0, "No space left on device", "")
+    seen = but(world(lead), halt=full)
     judged = {JobId(1): Decision(Reason.TURNED_DOWN)}
 
     def why(number: int, decisions: dict[JobId, Decision], *, guest: bool) -> str:

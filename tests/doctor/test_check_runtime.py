@@ -64,8 +64,7 @@ def test_who_serves_the_lead_is_told() -> None:
             [NOTE],
             f"; this is {__version__} -> restart the daemon",
         ),
-        ({"store_trouble": "disk full"}, [OK, WRONG], "disk full"),
-        ({"store_trouble": "x"}, [OK, WRONG], "hangs, restart the lead"),
+        ({"halt": "x", "halt_advice": "make room"}, [OK, WRONG], "x -> make room"),
     ],
 )
 def test_what_a_daemon_says_of_itself_is_judged(

@@ -27,7 +27,7 @@ from burst.runtime.side_threads import SideThreads
 from burst.testing import FakeCloud, FakeProvider, FakeSettings
 from burst.testing.cloud import FakeBurst
 from tests.builders import NODE, T0, identity, parse_with_constants
-from tests.fakes import HandExecutor, KnownBanks
+from tests.fakes import HandExecutor, KnownBanks, has_failed
 from tests.machine.lead import SimLead
 
 OWN = (0, 1)
@@ -250,6 +250,7 @@ class World:
         self.running_at_look = {job.id for job in self.jobs(JobState.RUN)}
         self.due = self.now + STORE_PAUSE
         self.due = self.engine.tick(self.now)
+        assert not has_failed(self.engine.snapshot), "see the log"
         self.lead.schedule()
 
     def meet(self):

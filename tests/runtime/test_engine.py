@@ -182,7 +182,7 @@ def test_what_is_idle_is_taken_down_though_the_store_is_full(crash: bool):
     s.until(lambda: not s.cloud.bursts)
     s.tick(5)
     assert len(s.bursts) == 1
-    trouble = s.engine.snapshot.world.store_trouble
+    trouble = s.engine.snapshot.world.halt
     assert trouble
     assert "no space left; make room" in trouble.text()
     assert not s.cloud.bursts
@@ -192,11 +192,32 @@ def test_what_is_idle_is_taken_down_though_the_store_is_full(crash: bool):
         s.tick()
     s.lead.disk.full = False
     s.until(lambda: s.lead.running() == [later])
-    assert s.engine.snapshot.world.store_trouble is None
+    assert s.engine.snapshot.world.halt is None
     # After a crash the first one is on record as online, until it is seen to be gone.
     s.until(lambda: s.bursts[0].state is State.INACTIVE)
     s.until(lambda: not s.lead.drained)
     assert s.bursts[1].state is State.ONLINE
+
+
+def test_what_is_idle_is_taken_down_though_deciding_fails(caplog):
+    """A job of which nobody thought keeps no daemon from ending what costs money."""
+    s = sim(deadlines={"idle": "5s"})
+    s.fails = True
+    job = s.run_job()
+    elsewhere = whole(4, constraint='{"hostlist":["burst-1-[0-3]"]}')
+    strange = s.lead.submit(elsewhere, preferences=None)
+    waits = s.lead.submit(elsewhere)
+    s.tick()
+    s.lead.finish(job)
+    s.until(lambda: not s.cloud.bursts)
+    halt = s.engine.snapshot.world.halt
+    assert "deciding has failed since" in halt.text()
+    assert "defect of burst" in halt.advice
+    assert caplog.text.count("Traceback") == 1
+    # It goes on as soon as it can.
+    s.lead.fail_job(strange, "")
+    s.until(lambda: s.lead.running() == [waits])
+    assert s.engine.snapshot.world.halt is None
 
 
 def test_a_lead_that_cannot_be_read_is_not_acted_on(caplog):
@@ -235,7 +256,7 @@ def test_while_the_store_is_full_the_last_decisions_on_unchanged_jobs_stand():
     s.lead.submit(whole(4))
     s.lead.change(changed, urgency=7)
     s.tick()
-    assert s.engine.snapshot.world.store_trouble
+    assert s.engine.snapshot.world.halt
     assert s.engine.snapshot.decisions == {same: before[same]}
 
 

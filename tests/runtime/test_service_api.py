@@ -62,9 +62,11 @@ def test_a_store_that_refuses_the_records_is_told_to_the_owner():
     (text,) = lead_troubles(asking.ask("status")["lead"])
     assert text.startswith("writing to the store has failed since ")
     assert ": no space left; make room" in text
-    assert asking.ask("ping")["store_trouble"] == text
+    ping = asking.ask("ping")
+    assert ping["halt"] == text
+    assert "see whether the disk" in ping["halt_advice"]
     assert "space" not in str(asking.ask("status", guest=True))
-    assert "store_trouble" not in asking.ask("ping", guest=True)
+    assert "halt" not in asking.ask("ping", guest=True)
     asking.sim.lead.disk.full = False
     asking.tick()
     assert lead_troubles(asking.ask("status")["lead"]) == []

@@ -20,7 +20,7 @@ from burst.core.provider_health import MOST_TIMES
 from burst.core.records import ASSIGNABLE, Transaction
 from burst.core.select.constraints import Constraints
 from burst.core.select.hindrance import find_hindrance, is_displaced
-from burst.core.world import StoreTrouble, World
+from burst.core.world import Halt, World
 from burst.model.burst import Burst, State
 from burst.model.decision import Decision, exact_moment, moment
 from burst.model.event import cut
@@ -88,22 +88,20 @@ def expire_assignments(tx: Transaction, world: World) -> None:
             tx.record(burst.id, "job-leave", {"id": format_f58(job), "note": note})
 
 
-def end_unreleased(
-    tx: Transaction, lead: LeadView, trouble: StoreTrouble, limit: float
-) -> None:
-    """Remove jobs from bursts on which nothing runs while the store is in trouble.
+def end_unreleased(tx: Transaction, lead: LeadView, halt: Halt, limit: float) -> None:
+    """Remove jobs from bursts on which nothing runs while the daemon begins nothing.
 
     They cannot be released then, for as long as that lasts. This counts as no failure
-    to start: they are placed again as soon as the store takes the records.
+    to start: they are placed again as soon as it is over.
     """
     for burst in list(tx.bursts.values()):
         if burst.state is not State.ONLINE or burst.quarantined or burst.lease.isolated:
             continue
-        since = max(burst.since, trouble.since)
+        since = max(burst.since, halt.since)
         if tx.now - since <= limit or not lead.in_use.isdisjoint(burst.lease.ranks):
             continue
         for job in sorted(burst.jobs - burst.started):
-            note = "it cannot be released while the store refuses the records"
+            note = f"it cannot be released: {halt.what} has failed"
             tx.record(burst.id, "job-leave", {"id": format_f58(job), "note": note})
 
 

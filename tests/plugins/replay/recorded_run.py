@@ -30,7 +30,7 @@ from burst.runtime.forecaster import Forecaster
 from burst.runtime.job_recorder import JobRecorder
 from burst.runtime.side_threads import SideThreads
 from tests.builders import T0, identity, settings, whole
-from tests.fakes import FakeLead
+from tests.fakes import FakeLead, has_failed
 from tests.sim import Sim
 
 CORES = 4
@@ -270,6 +270,7 @@ class RecordedRun(Sim):
             self.lead.schedule()
             self.forecaster.make_pass()
             due: float = self.engine.tick(self.now)
+            assert not has_failed(self.engine.snapshot), "see the log"
             for burst in self.bursts:
                 if burst.id not in self.seen:
                     self.seen.add(burst.id)

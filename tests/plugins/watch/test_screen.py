@@ -141,7 +141,7 @@ def test_it_shows_all_tables_and_what_is_wrong() -> None:
         assert "burst-3-dddddd" not in shown(app)
         daemon.failure = "no route"
         await shows(pilot, "no answer: no route; it is tried again", "burst-0-aaaaaa")
-        trouble = {"uri": "local://", "trouble": "it reloads", "store_trouble": ""}
+        trouble = {"uri": "local://", "trouble": "it reloads", "halt": ""}
         daemon.status = answer(daemon=None, lead=trouble, budgets=[])
         daemon.failure = ""
         await shows(pilot, "the lead cannot be read: it reloads", "no daemon serves")

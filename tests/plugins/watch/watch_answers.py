@@ -111,7 +111,7 @@ def answer(**changes) -> Any:
     ]
     return {
         "now": NOW,
-        "lead": {"uri": "local:///run/flux/local", "trouble": "", "store_trouble": ""},
+        "lead": {"uri": "local:///run/flux/local", "trouble": "", "halt": ""},
         "daemon": {"pid": 1},
         "bursts": [
             burst_row(),
