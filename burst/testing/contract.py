@@ -12,6 +12,7 @@ import pytest
 from burst.errors import (
     ConfigError,
     InsufficientCapacity,
+    NotFound,
     ProviderError,
     SpecRefused,
 )
@@ -45,8 +46,8 @@ class ProviderContract(FailureChecks, TraceChecks, ThreadChecks, ResizeChecks):
         `make_interrupted(owner)` returns a provider whose next `provision` raises after
         it has made a part of the burst, as if the process died.
     `misconfigured`
-        `misconfigured()` returns a provider with settings that cannot work, such as
-        unknown credentials. It may raise the error itself.
+        `misconfigured()` returns a provider with settings with which no call can work,
+        such as credentials that are denied. It may raise the error itself.
 
     If followers can be counted without the provider:
 
@@ -221,12 +222,15 @@ class ProviderContract(FailureChecks, TraceChecks, ThreadChecks, ResizeChecks):
         isolated = self._run_isolated(trial, begin, spec)
         assert backend.runs(isolated) == 1
 
+    @pytest.mark.parametrize("call", ["provision", "observe", "reap"])
     def test_misconfigured_it_says_so_in_errors_of_the_taxonomy(
-        self, misconfigured: Callable[[], Provider], spec: BurstSpec
+        self, misconfigured: Callable[[], Provider], spec: BurstSpec, call: str
     ) -> None:
+        """Credentials may end while bursts live: these are not gone, only not seen."""
         with pytest.raises((ConfigError, ProviderError)) as caught:
-            _use(misconfigured(), spec)
+            _use(misconfigured(), spec, call)
         assert caught.value.what
+        assert not isinstance(caught.value, NotFound), "it cannot know that"
 
     def _run_isolated(self, trial: Trial, begin: Begin, spec: BurstSpec) -> BurstSpec:
         """Run a program until two daemons have seen its end; return its spec."""
@@ -243,6 +247,11 @@ class ProviderContract(FailureChecks, TraceChecks, ThreadChecks, ResizeChecks):
         return isolated
 
 
-def _use(provider: Provider, spec: BurstSpec) -> None:
-    provider.offers()
-    provider.provision(spec)
+def _use(provider: Provider, spec: BurstSpec, call: str) -> None:
+    if call == "provision":
+        provider.offers()
+        provider.provision(spec)
+    elif call == "observe":
+        provider.observe()
+    else:
+        provider.reap(spec.burst_id)

@@ -313,12 +313,30 @@ class WaitsForProgress(FakeProvider):
         super().provision(spec)
 
 
-@caught_by("misconfigured_it_says_so_in_errors_of_the_taxonomy")
+@caught_by("misconfigured_it_says_so_in_errors_of_the_taxonomy[provision]")
 class RaisesWhatNobodyKnows(FakeProvider):
     def offers(self) -> Sequence[Offer]:
         if self.settings.credentials != "good":
             raise PermissionError("401")
         return super().offers()
+
+
+@caught_by("misconfigured_it_says_so_in_errors_of_the_taxonomy[observe]")
+class CallsADeniedListEmpty(FakeProvider):
+    def observe(self) -> Sequence[BurstStatus]:
+        try:
+            return super().observe()
+        except Refused:
+            return []
+
+
+@caught_by("misconfigured_it_says_so_in_errors_of_the_taxonomy[reap]")
+class SaysNotFoundWhenDenied(FakeProvider):
+    def reap(self, burst_id: BurstId) -> None:
+        try:
+            super().reap(burst_id)
+        except Refused as error:
+            raise NotFound("403 or 404") from error
 
 
 @caught_by("unreachable_it_raises_and_never_says_that_nothing_is_there")
