@@ -8,6 +8,7 @@ import math
 import os
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -547,7 +548,7 @@ class StartsWhatNeverJoins(FakeProvider):
 @caught_by("at_the_end_of_its_lease_it_ends_by_itself")
 class IgnoresTheEndOfALease(FakeProvider):
     def observe(self) -> Sequence[BurstStatus]:
-        self.clock = None
+        self.cloud.clock = None
         return super().observe()
 
 
@@ -555,7 +556,16 @@ class IgnoresTheEndOfALease(FakeProvider):
 class EndsBeforeItsLease(FakeProvider):
     def observe(self) -> Sequence[BurstStatus]:
         statuses = super().observe()
-        self.clock = lambda: math.inf
+        self.cloud.clock = lambda: math.inf
+        return statuses
+
+
+@caught_by("at_the_end_of_its_lease_it_ends_by_itself")
+class EndsItsLeaseOnlyWhenObserved(FakeProvider):
+    def observe(self) -> Sequence[BurstStatus]:
+        self.cloud.clock = time.time
+        statuses = super().observe()
+        self.cloud.clock = None
         return statuses
 
 

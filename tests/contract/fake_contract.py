@@ -102,15 +102,15 @@ class FakeContract(ExampleSpecs, ProviderContract):
 
     @pytest.fixture
     def cloud(self) -> FakeCloud:
-        return FakeCloud()
+        return FakeCloud(clock=time.time)
 
     @pytest.fixture
     def make_named(self, cloud: FakeCloud) -> Callable[[str, str], FakeProvider]:
         def make(owner: str, name: str) -> FakeProvider:
             settings = FakeSettings(modes=("joined", "isolated"))
-            provider = self.kind(name=name, owner=owner, cloud=cloud, settings=settings)
-            provider.clock = time.time
-            return self.tune(provider)
+            return self.tune(
+                self.kind(name=name, owner=owner, cloud=cloud, settings=settings)
+            )
 
         return make
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -27,7 +28,7 @@ class Broken(FakeContract):
 
     @pytest.fixture
     def cloud(self, request: pytest.FixtureRequest) -> FakeCloud:
-        cloud = FakeCloud()
+        cloud = FakeCloud(clock=time.time)
         if "two_bursts_at_a_time" in request.node.name:
             cloud.__dict__["together"] = threading.Barrier(2)
         return cloud
