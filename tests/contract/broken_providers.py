@@ -27,6 +27,7 @@ from burst.model.burst import BurstId
 from burst.model.shape import Shape
 from burst.provider import BurstSpec, BurstStatus, Offer, OwnedBurst, Phase
 from burst.testing import FakeCloud, FakeProvider
+from burst.testing.cloud import FakeBurst
 
 BROKEN: dict[type[FakeProvider], str] = {}
 """By broken provider: the test of the contract that has to fail, without `test_`."""
@@ -167,6 +168,17 @@ class SaysNotFoundForHalfBuiltThings(FakeProvider):
 class IgnoresTheOwner(FakeProvider):
     def __init__(self, owner: str, **kwargs: Any) -> None:
         super().__init__(owner="anybody", **kwargs)
+
+
+@caught_by("another_owners_burst_is_neither_seen_nor_touched")
+class SeesLongerOwners(FakeProvider):
+    def _mine(self) -> dict[BurstId, FakeBurst]:
+        bursts = self.cloud.bursts.items()
+        return {
+            key[2]: burst
+            for key, burst in bursts
+            if key[0].startswith(self.owner) and key[1] == self.name
+        }
 
 
 @caught_by("another_owners_burst_is_neither_seen_nor_touched")
@@ -510,6 +522,24 @@ class GivesTheEndpointOfAnotherLead(FakeProvider):
 class LeavesItsNameOutOfItsTags(FakeProvider):
     def __init__(self, name: str = "fake", **kwargs: Any) -> None:
         super().__init__(name="any", **kwargs)
+
+
+@caught_by("another_providers_burst_of_the_same_owner_is_neither_seen_nor_touched")
+class SeesLongerNames(FakeProvider):
+    def _mine(self) -> dict[BurstId, FakeBurst]:
+        bursts = self.cloud.bursts.items()
+        return {
+            key[2]: burst
+            for key, burst in bursts
+            if key[0] == self.owner and key[1].startswith(self.name)
+        }
+
+
+@caught_by("the_bursts_of_all_providers_are_listed_with_their_names")
+class ListsAllUnderItsOwnName(FakeProvider):
+    def list_all(self) -> Sequence[OwnedBurst]:
+        found = super().list_all()
+        return [msgspec.structs.replace(burst, provider=self.name) for burst in found]
 
 
 @caught_by("the_bursts_of_all_owners_are_listed_with_their_tags")
