@@ -189,16 +189,21 @@ class ProviderContract(FailureChecks, TraceChecks, ThreadChecks, ResizeChecks):
         trial.wait(lambda: set(trial.observe()) == {other.burst_id}, "one to be left")
         trial.wait_running(other)
 
-    @pytest.mark.parametrize("change", ["offer", "nodes"])
+    @pytest.mark.parametrize("change", ["offer", "nodes", "shape"])
     def test_what_it_does_not_sell_it_declines(
         self, trial: Trial, spec: BurstSpec, change: str
     ) -> None:
-        most = max(offer.max_nodes for offer in trial.offers())
+        offers = trial.offers()
+        most = max(offer.max_nodes for offer in offers)
+        cores = max(offer.shape.cores for offer in offers)
         many = tuple(f"{spec.hosts[0]}x{n}" for n in range(most + 1))
         wrong = {
             "offer": msgspec.structs.replace(spec, offer="no-such-offer"),
             "nodes": msgspec.structs.replace(
                 spec, hosts=many, ranks=tuple(range(1, most + 2))
+            ),
+            "shape": msgspec.structs.replace(
+                spec, shape=msgspec.structs.replace(spec.shape, cores=cores + 1)
             ),
         }[change]
         # Not Refused itself: the daemon would disable the provider.

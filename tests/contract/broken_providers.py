@@ -311,6 +311,13 @@ class IsDisabledByOneSpec(FakeProvider):
             raise Refused(error.what) from error
 
 
+@caught_by("what_it_does_not_sell_it_declines[shape]")
+class IgnoresTheShape(FakeProvider):
+    def _admit(self, spec: BurstSpec) -> FakeBurst:
+        shape = self.settings.shape
+        return super()._admit(msgspec.structs.replace(spec, shape=shape))
+
+
 @caught_by("what_it_does_not_sell_it_declines[nodes]")
 class SellsAnyNumber(SellingAnyNumber):
     def provision(self, spec: BurstSpec) -> None:
@@ -469,6 +476,13 @@ class WaitsUntilItRuns(FakeProvider):
     def provision(self, spec: BurstSpec) -> None:
         super().provision(spec)
         _wait_while_stalled(self.cloud)
+
+
+@caught_by("reap_does_not_wait_for_progress")
+class WaitsUntilItIsGone(FakeProvider):
+    def reap(self, burst_id: BurstId) -> None:
+        _wait_while_stalled(self.cloud)
+        super().reap(burst_id)
 
 
 @caught_by("no_secret_is_in_what_others_can_read")

@@ -35,14 +35,18 @@ class FakeBackend(Backend):
     @contextlib.contextmanager
     def unreachable(self) -> Iterator[None]:
         self.cloud.reachable = False
-        yield
-        self.cloud.reachable = True
+        try:
+            yield
+        finally:
+            self.cloud.reachable = True
 
     @contextlib.contextmanager
     def stalled(self) -> Iterator[None]:
         self.cloud.stalled = True
-        yield
-        self.cloud.stalled = False
+        try:
+            yield
+        finally:
+            self.cloud.stalled = False
 
     def full(self, owner: str) -> Provider:
         self.cloud.full = True

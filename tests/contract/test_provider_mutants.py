@@ -55,6 +55,7 @@ OWN_TIMES: dict[type[FakeProvider], dict[str, float]] = {
     broken_providers.EndsBeforeItsLease: {"lease": 60.0},
     broken_providers.WaitsForProgress: {"prompt": 0.5},
     broken_providers.WaitsUntilItRuns: {"prompt": 0.5},
+    broken_providers.WaitsUntilItIsGone: {"prompt": 0.5},
     broken_providers.WaitsUntilItHasGrown: {"prompt": 5.0},
 }
 """Of those that use `prompt` up, and of one that does not use up its lease."""
