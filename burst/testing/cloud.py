@@ -111,7 +111,7 @@ class FakeCloud:
     reachable: bool = True
     """While it is False, each call raises Transient and does nothing."""
     stalled: bool = False
-    """While it is True, no follower starts."""
+    """While it is True, no follower starts, and none that was asked to end does."""
     full: bool = False
     """While it is True, no new burst is made, and none grows."""
     clock: Callable[[], float] | None = None

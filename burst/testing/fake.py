@@ -214,7 +214,7 @@ class FakeProvider(Provider):
         for burst_id, burst in self._mine().items():
             burst.observed += 1
             self._pass(burst_id, burst)
-            burst.let_go(1)
+            burst.let_go(0 if self.cloud.stalled else 1)
             if burst.ends_in != 0 and burst.observed > self.listed_after:
                 listed.append(self._status(burst))
         return [*listed, *self._list_ghosts()]
@@ -316,8 +316,8 @@ class FakeProvider(Provider):
         return burst
 
     def _pass(self, burst_id: BurstId, burst: FakeBurst) -> None:
-        """Let one unit of time pass for a burst that is being reaped."""
-        if burst.ends_in is None:
+        """Let one unit of time pass for a burst that is reaped, unless all stalls."""
+        if burst.ends_in is None or self.cloud.stalled:
             return
         burst.ends_in -= 1
         if burst.ends_in == 0:
