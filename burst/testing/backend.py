@@ -28,7 +28,10 @@ class Backend:
         missing("unreachable", "a backend that does not answer")
 
     def stalled(self) -> AbstractContextManager[object]:
-        """Return a context in which requests are accepted, but nothing starts."""
+        """Return a context in which requests are accepted, but nothing starts.
+
+        If that is possible, nothing ends either: a `reap` that waits is then found.
+        """
         missing("stalled", "a backend in which nothing makes progress")
 
     def full(self, owner: str) -> Provider:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -111,16 +111,30 @@ class FakeCloud:
     reachable: bool = True
     """While it is False, each call raises Transient and does nothing."""
     stalled: bool = False
-    """While it is True, no follower starts."""
+    """While it is True, no follower starts, and none that was asked to end does."""
     full: bool = False
     """While it is True, no new burst is made, and none grows."""
+    clock: Callable[[], float] | None = None
+    """The clock by which followers end at `lease_end`; None if they do not end then."""
+
+    def end_leases(self) -> None:
+        """End the followers of each burst whose lease has ended."""
+        if self.clock is None:
+            return
+        now = self.clock()
+        for burst in self.bursts.values():
+            if burst.spec.lease_end and now >= burst.spec.lease_end:
+                burst.failed |= dict.fromkeys(burst.made, "its lease has ended")
+                burst.made = []
 
     def followers(self) -> Mapping[str, BurstId]:
         """Return the hosts that exist, and the burst of each."""
+        self.end_leases()
         return {h: key[2] for key, burst in self.bursts.items() for h in burst.made}
 
     def online(self) -> frozenset[int]:
         """Return the ranks whose followers have joined their lead."""
+        self.end_leases()
         return frozenset(
             rank
             for burst in self.bursts.values()
@@ -140,4 +154,5 @@ class FakeCloud:
 
     def count(self, burst_id: BurstId) -> int:
         """Return how many followers a burst has; one made twice counts twice."""
+        self.end_leases()
         return sum(len(b.made) for key, b in self.bursts.items() if key[2] == burst_id)

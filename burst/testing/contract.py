@@ -12,6 +12,7 @@ import pytest
 from burst.errors import (
     ConfigError,
     InsufficientCapacity,
+    NotFound,
     ProviderError,
     SpecRefused,
 )
@@ -21,7 +22,7 @@ from burst.testing.backend import Backend
 from burst.testing.contract_failures import FailureChecks
 from burst.testing.contract_resize import ResizeChecks
 from burst.testing.contract_threads import ThreadChecks
-from burst.testing.contract_traces import TraceChecks
+from burst.testing.contract_traces import TraceChecks, check_apart
 from burst.testing.examples import isolate
 from burst.testing.fixtures import Begin, Count, MakeProvider, MakeSpec
 from burst.testing.trial import Trial
@@ -45,8 +46,8 @@ class ProviderContract(FailureChecks, TraceChecks, ThreadChecks, ResizeChecks):
         `make_interrupted(owner)` returns a provider whose next `provision` raises after
         it has made a part of the burst, as if the process died.
     `misconfigured`
-        `misconfigured()` returns a provider with settings that cannot work, such as
-        unknown credentials. It may raise the error itself.
+        `misconfigured()` returns a provider with settings with which no call can work,
+        such as credentials that are denied. It may raise the error itself.
 
     If followers can be counted without the provider:
 
@@ -140,14 +141,12 @@ class ProviderContract(FailureChecks, TraceChecks, ThreadChecks, ResizeChecks):
         trial.wait_empty(half_built)
 
     def test_another_owners_burst_is_neither_seen_nor_touched(
-        self, trial: Trial, spec: BurstSpec, begin: Begin
+        self, trial: Trial, spec: BurstSpec, begin: Begin, make_spec: MakeSpec
     ) -> None:
-        trial.provision(spec)
-        trial.wait_running(spec)
-        stranger = begin(f"{spec.owner}-b")
-        assert stranger.observe() == {}
-        assert stranger.reap(spec.burst_id), "to another owner it is NotFound"
-        trial.wait_running(spec)
+        """An owner may be called as another, with something after it."""
+        other = make_spec(f"{spec.owner}-b", 1)
+        stranger = begin(other.owner)
+        check_apart({trial: spec, stranger: other})
 
     def test_reaped_it_is_gone(self, trial: Trial, spec: BurstSpec) -> None:
         trial.provision(spec)
@@ -190,16 +189,21 @@ class ProviderContract(FailureChecks, TraceChecks, ThreadChecks, ResizeChecks):
         trial.wait(lambda: set(trial.observe()) == {other.burst_id}, "one to be left")
         trial.wait_running(other)
 
-    @pytest.mark.parametrize("change", ["offer", "nodes"])
+    @pytest.mark.parametrize("change", ["offer", "nodes", "shape"])
     def test_what_it_does_not_sell_it_declines(
         self, trial: Trial, spec: BurstSpec, change: str
     ) -> None:
-        most = max(offer.max_nodes for offer in trial.offers())
+        offers = trial.offers()
+        most = max(offer.max_nodes for offer in offers)
+        cores = max(offer.shape.cores for offer in offers)
         many = tuple(f"{spec.hosts[0]}x{n}" for n in range(most + 1))
         wrong = {
             "offer": msgspec.structs.replace(spec, offer="no-such-offer"),
             "nodes": msgspec.structs.replace(
                 spec, hosts=many, ranks=tuple(range(1, most + 2))
+            ),
+            "shape": msgspec.structs.replace(
+                spec, shape=msgspec.structs.replace(spec.shape, cores=cores + 1)
             ),
         }[change]
         # Not Refused itself: the daemon would disable the provider.
@@ -221,12 +225,15 @@ class ProviderContract(FailureChecks, TraceChecks, ThreadChecks, ResizeChecks):
         isolated = self._run_isolated(trial, begin, spec)
         assert backend.runs(isolated) == 1
 
+    @pytest.mark.parametrize("call", ["provision", "observe", "reap"])
     def test_misconfigured_it_says_so_in_errors_of_the_taxonomy(
-        self, misconfigured: Callable[[], Provider], spec: BurstSpec
+        self, misconfigured: Callable[[], Provider], spec: BurstSpec, call: str
     ) -> None:
+        """Credentials may end while bursts live: these are not gone, only not seen."""
         with pytest.raises((ConfigError, ProviderError)) as caught:
-            _use(misconfigured(), spec)
+            _use(misconfigured(), spec, call)
         assert caught.value.what
+        assert not isinstance(caught.value, NotFound), "it cannot know that"
 
     def _run_isolated(self, trial: Trial, begin: Begin, spec: BurstSpec) -> BurstSpec:
         """Run a program until two daemons have seen its end; return its spec."""
@@ -243,6 +250,11 @@ class ProviderContract(FailureChecks, TraceChecks, ThreadChecks, ResizeChecks):
         return isolated
 
 
-def _use(provider: Provider, spec: BurstSpec) -> None:
-    provider.offers()
-    provider.provision(spec)
+def _use(provider: Provider, spec: BurstSpec, call: str) -> None:
+    if call == "provision":
+        provider.offers()
+        provider.provision(spec)
+    elif call == "observe":
+        provider.observe()
+    else:
+        provider.reap(spec.burst_id)

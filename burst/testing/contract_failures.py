@@ -91,6 +91,16 @@ class FailureChecks(ContractFixtures):
         trial.provision(spec)
         trial.wait_running(spec)
 
+    def test_reap_does_not_wait_for_progress(
+        self, trial: Trial, spec: BurstSpec, backend: Backend
+    ) -> None:
+        trial.provision(spec)
+        trial.wait_running(spec)
+        with backend.stalled():
+            trial.reap(spec.burst_id)
+        trial.reap_all(spec.burst_id)
+        trial.wait_empty(spec)
+
     def test_without_room_it_says_so_by_insufficient_capacity(
         self, begin: Begin, spec: BurstSpec, backend: Backend
     ) -> None:

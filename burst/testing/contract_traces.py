@@ -15,7 +15,7 @@ from burst.errors import ProviderError
 from burst.kits import certificate
 from burst.provider import BurstSpec, OwnedBurst, Phase
 from burst.testing.backend import Backend
-from burst.testing.fixtures import Begin, ContractFixtures
+from burst.testing.fixtures import Begin, ContractFixtures, MakeSpec
 from burst.testing.trial import Trial
 
 _LARGEST = 1 << 20
@@ -99,16 +99,12 @@ class TraceChecks(ContractFixtures):
         assert telling == []
 
     def test_another_providers_burst_of_the_same_owner_is_neither_seen_nor_touched(
-        self, spec: BurstSpec, begin: Begin, backend: Backend
+        self, spec: BurstSpec, begin: Begin, backend: Backend, make_spec: MakeSpec
     ) -> None:
         """Two `[providers.NAME]` tables may have the same type and the same place."""
         first = begin(spec.owner, lambda owner: backend.named(owner, "first"))
-        second = begin(spec.owner, lambda owner: backend.named(owner, "second"))
-        first.provision(spec)
-        first.wait_running(spec)
-        assert second.observe() == {}
-        assert second.reap(spec.burst_id), "to another provider it is NotFound"
-        first.wait_running(spec)
+        second = begin(spec.owner, lambda owner: backend.named(owner, "first-b"))
+        check_apart({first: spec, second: make_spec(spec.owner, 1)})
 
     def test_the_bursts_of_all_owners_are_listed_with_their_tags(
         self, spec: BurstSpec, begin: Begin
@@ -131,21 +127,43 @@ class TraceChecks(ContractFixtures):
         begin(found.owner).reap_all(found.burst_id)
         stranger.wait(lambda: not listed(), "it to be gone", self.patience)
 
-    def test_at_the_end_of_its_lease_it_ends_by_itself(
-        self, trial: Trial, spec: BurstSpec
+    def test_the_bursts_of_all_providers_are_listed_with_their_names(
+        self, spec: BurstSpec, begin: Begin, backend: Backend
     ) -> None:
+        """Only a provider of this name finds and deletes them."""
+        first = begin(spec.owner, lambda owner: backend.named(owner, "first"))
+        second = begin(spec.owner, lambda owner: backend.named(owner, "first-b"))
+        survey = second.provider
+        if not survey.has("list_all"):
+            pytest.skip("not tried: bursts of all providers (it has no list_all)")
+        first.provision(spec)
+
+        def names() -> set[str]:
+            found = survey.list_all()
+            return {b.provider for b in found if b.burst_id == spec.burst_id}
+
+        second.wait(lambda: bool(names()), "it to be listed")
+        assert names() == {"first"}
+
+    def test_at_the_end_of_its_lease_it_ends_by_itself(
+        self, trial: Trial, spec: BurstSpec, begin: Begin
+    ) -> None:
+        """While it ends, no provider is called if followers can be counted without."""
         if not self.ends_leases:
             pytest.skip("not tried: the end of a lease (set ends_leases = True)")
         spec = self._begin_leased(trial, spec)
 
         def ended() -> bool:
-            status = trial.observe().get(spec.burst_id)
-            runs = {f.phase for f in status.followers} if status else set()
-            return Phase.RUNNING not in runs and not trial.count(spec)
+            counted = trial.count(spec)
+            return not (_runs(trial, spec) if counted is None else counted)
 
         left = spec.lease_end - time.time()
         trial.wait(ended, "its followers to end", left + self.patience)
         assert time.time() >= spec.lease_end, "it ended before its lease did"
+        later = begin(spec.owner)
+        later.wait(
+            lambda: not _runs(later, spec), "no follower to be listed as running"
+        )
 
     def _begin_leased(self, trial: Trial, spec: BurstSpec) -> BurstSpec:
         """Return the spec of a burst that runs, with a lease that ends soon.
@@ -166,6 +184,27 @@ class TraceChecks(ContractFixtures):
                 return leased
             trial.reap_all(spec.burst_id)
             lease *= 4
+
+
+def check_apart(bursts: dict[Trial, BurstSpec]) -> None:
+    """Make the burst of each trial; each must see and delete that burst alone."""
+    for trial, spec in bursts.items():
+        trial.provision(spec)
+    for trial, spec in bursts.items():
+        trial.wait_running(spec)
+        assert set(trial.observe()) == {spec.burst_id}
+        for other in bursts.values():
+            if other != spec:
+                assert trial.reap(other.burst_id), "to others it is NotFound"
+    for trial, spec in bursts.items():
+        trial.wait_running(spec)
+
+
+def _runs(trial: Trial, spec: BurstSpec) -> bool:
+    """Return whether any follower of the burst is listed as running."""
+    status = trial.observe().get(spec.burst_id)
+    followers = status.followers if status else ()
+    return any(follower.phase is Phase.RUNNING for follower in followers)
 
 
 def _files(directory: Path) -> list[Path]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from burst.errors import InsufficientCapacity, NotFound, Refused, SpecRefused, Transient
 from burst.model.burst import BurstId
@@ -64,8 +64,6 @@ class FakeProvider(Provider):
     """Calls of `observe` that show a program running before it ends."""
     listed_still = 0
     """Calls of `observe` that still list a burst that is gone."""
-    clock: Callable[[], float] | None = None
-    """The clock by which followers end at `lease_end`; None if they do not end then."""
 
     def __init__(
         self,
@@ -216,7 +214,7 @@ class FakeProvider(Provider):
         for burst_id, burst in self._mine().items():
             burst.observed += 1
             self._pass(burst_id, burst)
-            burst.let_go(1)
+            burst.let_go(0 if self.cloud.stalled else 1)
             if burst.ends_in != 0 and burst.observed > self.listed_after:
                 listed.append(self._status(burst))
         return [*listed, *self._list_ghosts()]
@@ -318,8 +316,8 @@ class FakeProvider(Provider):
         return burst
 
     def _pass(self, burst_id: BurstId, burst: FakeBurst) -> None:
-        """Let one unit of time pass for a burst that is being reaped."""
-        if burst.ends_in is None:
+        """Let one unit of time pass for a burst that is reaped, unless all stalls."""
+        if burst.ends_in is None or self.cloud.stalled:
             return
         burst.ends_in -= 1
         if burst.ends_in == 0:
@@ -345,10 +343,7 @@ class FakeProvider(Provider):
             if burst.observed
             > burst.grown_at.get(host, -self.starts_after - 1) + self.starts_after
         }
-        end = burst.spec.lease_end
-        if self.clock and end and self.clock() >= end:
-            burst.failed = dict.fromkeys(burst.made, "its lease has ended")
-            burst.made = []
+        self.cloud.end_leases()
         if self.cloud.stalled:
             able = set()
         return tuple(

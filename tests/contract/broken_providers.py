@@ -8,6 +8,7 @@ import math
 import os
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,6 +27,7 @@ from burst.model.burst import BurstId
 from burst.model.shape import Shape
 from burst.provider import BurstSpec, BurstStatus, Offer, OwnedBurst, Phase
 from burst.testing import FakeCloud, FakeProvider
+from burst.testing.cloud import FakeBurst
 
 BROKEN: dict[type[FakeProvider], str] = {}
 """By broken provider: the test of the contract that has to fail, without `test_`."""
@@ -169,6 +171,17 @@ class IgnoresTheOwner(FakeProvider):
 
 
 @caught_by("another_owners_burst_is_neither_seen_nor_touched")
+class SeesLongerOwners(FakeProvider):
+    def _mine(self) -> dict[BurstId, FakeBurst]:
+        bursts = self.cloud.bursts.items()
+        return {
+            key[2]: burst
+            for key, burst in bursts
+            if key[0].startswith(self.owner) and key[1] == self.name
+        }
+
+
+@caught_by("another_owners_burst_is_neither_seen_nor_touched")
 class ReapsForAnyOwner(FakeProvider):
     def reap(self, burst_id: BurstId) -> None:
         for key in [key for key in self.cloud.bursts if key[2] == burst_id]:
@@ -298,6 +311,13 @@ class IsDisabledByOneSpec(FakeProvider):
             raise Refused(error.what) from error
 
 
+@caught_by("what_it_does_not_sell_it_declines[shape]")
+class IgnoresTheShape(FakeProvider):
+    def _admit(self, spec: BurstSpec) -> FakeBurst:
+        shape = self.settings.shape
+        return super()._admit(msgspec.structs.replace(spec, shape=shape))
+
+
 @caught_by("what_it_does_not_sell_it_declines[nodes]")
 class SellsAnyNumber(SellingAnyNumber):
     def provision(self, spec: BurstSpec) -> None:
@@ -313,12 +333,30 @@ class WaitsForProgress(FakeProvider):
         super().provision(spec)
 
 
-@caught_by("misconfigured_it_says_so_in_errors_of_the_taxonomy")
+@caught_by("misconfigured_it_says_so_in_errors_of_the_taxonomy[provision]")
 class RaisesWhatNobodyKnows(FakeProvider):
     def offers(self) -> Sequence[Offer]:
         if self.settings.credentials != "good":
             raise PermissionError("401")
         return super().offers()
+
+
+@caught_by("misconfigured_it_says_so_in_errors_of_the_taxonomy[observe]")
+class CallsADeniedListEmpty(FakeProvider):
+    def observe(self) -> Sequence[BurstStatus]:
+        try:
+            return super().observe()
+        except Refused:
+            return []
+
+
+@caught_by("misconfigured_it_says_so_in_errors_of_the_taxonomy[reap]")
+class SaysNotFoundWhenDenied(FakeProvider):
+    def reap(self, burst_id: BurstId) -> None:
+        try:
+            super().reap(burst_id)
+        except Refused as error:
+            raise NotFound("403 or 404") from error
 
 
 @caught_by("unreachable_it_raises_and_never_says_that_nothing_is_there")
@@ -440,6 +478,14 @@ class WaitsUntilItRuns(FakeProvider):
         _wait_while_stalled(self.cloud)
 
 
+@caught_by("reap_does_not_wait_for_progress")
+class WaitsUntilItIsGone(FakeProvider):
+    def reap(self, burst_id: BurstId) -> None:
+        while True:
+            super().reap(burst_id)
+            threading.Event().wait(0.01)
+
+
 @caught_by("no_secret_is_in_what_others_can_read")
 class PutsTheSecretIntoAFile(FakeProvider):
     def provision(self, spec: BurstSpec) -> None:
@@ -493,6 +539,24 @@ class LeavesItsNameOutOfItsTags(FakeProvider):
         super().__init__(name="any", **kwargs)
 
 
+@caught_by("another_providers_burst_of_the_same_owner_is_neither_seen_nor_touched")
+class SeesLongerNames(FakeProvider):
+    def _mine(self) -> dict[BurstId, FakeBurst]:
+        bursts = self.cloud.bursts.items()
+        return {
+            key[2]: burst
+            for key, burst in bursts
+            if key[0] == self.owner and key[1].startswith(self.name)
+        }
+
+
+@caught_by("the_bursts_of_all_providers_are_listed_with_their_names")
+class ListsAllUnderItsOwnName(FakeProvider):
+    def list_all(self) -> Sequence[OwnedBurst]:
+        found = super().list_all()
+        return [msgspec.structs.replace(burst, provider=self.name) for burst in found]
+
+
 @caught_by("the_bursts_of_all_owners_are_listed_with_their_tags")
 class ListsOnlyItsOwn(FakeProvider):
     def list_all(self) -> Sequence[OwnedBurst]:
@@ -529,7 +593,7 @@ class StartsWhatNeverJoins(FakeProvider):
 @caught_by("at_the_end_of_its_lease_it_ends_by_itself")
 class IgnoresTheEndOfALease(FakeProvider):
     def observe(self) -> Sequence[BurstStatus]:
-        self.clock = None
+        self.cloud.clock = None
         return super().observe()
 
 
@@ -537,7 +601,16 @@ class IgnoresTheEndOfALease(FakeProvider):
 class EndsBeforeItsLease(FakeProvider):
     def observe(self) -> Sequence[BurstStatus]:
         statuses = super().observe()
-        self.clock = lambda: math.inf
+        self.cloud.clock = lambda: math.inf
+        return statuses
+
+
+@caught_by("at_the_end_of_its_lease_it_ends_by_itself")
+class EndsItsLeaseOnlyWhenObserved(FakeProvider):
+    def observe(self) -> Sequence[BurstStatus]:
+        self.cloud.clock = time.time
+        statuses = super().observe()
+        self.cloud.clock = None
         return statuses
 
 

@@ -35,14 +35,18 @@ class FakeBackend(Backend):
     @contextlib.contextmanager
     def unreachable(self) -> Iterator[None]:
         self.cloud.reachable = False
-        yield
-        self.cloud.reachable = True
+        try:
+            yield
+        finally:
+            self.cloud.reachable = True
 
     @contextlib.contextmanager
     def stalled(self) -> Iterator[None]:
         self.cloud.stalled = True
-        yield
-        self.cloud.stalled = False
+        try:
+            yield
+        finally:
+            self.cloud.stalled = False
 
     def full(self, owner: str) -> Provider:
         self.cloud.full = True
@@ -102,15 +106,15 @@ class FakeContract(ExampleSpecs, ProviderContract):
 
     @pytest.fixture
     def cloud(self) -> FakeCloud:
-        return FakeCloud()
+        return FakeCloud(clock=time.time)
 
     @pytest.fixture
     def make_named(self, cloud: FakeCloud) -> Callable[[str, str], FakeProvider]:
         def make(owner: str, name: str) -> FakeProvider:
             settings = FakeSettings(modes=("joined", "isolated"))
-            provider = self.kind(name=name, owner=owner, cloud=cloud, settings=settings)
-            provider.clock = time.time
-            return self.tune(provider)
+            return self.tune(
+                self.kind(name=name, owner=owner, cloud=cloud, settings=settings)
+            )
 
         return make
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -27,7 +28,7 @@ class Broken(FakeContract):
 
     @pytest.fixture
     def cloud(self, request: pytest.FixtureRequest) -> FakeCloud:
-        cloud = FakeCloud()
+        cloud = FakeCloud(clock=time.time)
         if "two_bursts_at_a_time" in request.node.name:
             cloud.__dict__["together"] = threading.Barrier(2)
         return cloud
@@ -54,6 +55,7 @@ OWN_TIMES: dict[type[FakeProvider], dict[str, float]] = {
     broken_providers.EndsBeforeItsLease: {"lease": 60.0},
     broken_providers.WaitsForProgress: {"prompt": 0.5},
     broken_providers.WaitsUntilItRuns: {"prompt": 0.5},
+    broken_providers.WaitsUntilItIsGone: {"prompt": 0.5},
     broken_providers.WaitsUntilItHasGrown: {"prompt": 5.0},
 }
 """Of those that use `prompt` up, and of one that does not use up its lease."""

@@ -78,8 +78,15 @@ def test_a_trial_in_quarantine_keeps_no_other_burst_waiting():
 
 
 def test_isolated_bursts_are_trials_too():
+<<<<<<< HEAD
     sim = Sim(modes=("isolated",), provision="30s", **ALONE)
     sim.cloud.stalled = True
+=======
+    sim = Sim(modes=("isolated",), **ALONE)
+    sim.tables["deadlines"] = {"provision": "30s"}
+    sim.boot()
+    sim.provider.starts_only = 0
+>>>>>>> con45
     sim.tick(2)
     for user in (1, 2):
         sim.lead.submit(whole(3), userid=user)
@@ -92,7 +99,7 @@ def test_isolated_bursts_are_trials_too():
     sim.tick(5)
     assert len(sim.bursts) == before + 1
 
-    sim.cloud.stalled = False
+    sim.provider.starts_only = None
     sim.until(lambda: len(sim.bursts) > before + 1)
     assert sim.records.health == {}
 

@@ -150,7 +150,7 @@ class TestHereProvider(WithLead, ProviderContract):
 
     @pytest.fixture
     def misconfigured(self, make: Callable[..., Provider]) -> Callable[[], Provider]:
-        return lambda: make("owner-a", base=Path("/proc/nowhere"))
+        return lambda: make("owner-a", base=Path("/dev/null"))
 
     @pytest.fixture
     def count(self, backend: HereBackend) -> Count:
