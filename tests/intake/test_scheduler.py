@@ -10,7 +10,11 @@ from typing import Any
 import pytest
 
 from benchmarks.order import load
+from burst.config import IntakeSettings
+from burst.doctor.check_scheduler import check_scheduler
 from burst.flux.node_set import parse_nodes
+from burst.flux_setup.running_instance import read_instance
+from burst.model.finding import Level
 from burst.model.jobid import parse_jobid
 from tests.contract.instance import rank_of
 from tests.flux_instance import FluxInstance, flux_instance
@@ -217,3 +221,31 @@ def test_backfill_starts_as_many_jobs_at_once_as_there_are_cores(
             "all jobs to run",
         )
         assert user.stats()["policy"] == "backfill"
+
+
+@LOADS_IT
+def test_a_scheduler_that_flux_stopped_is_reported_with_what_starts_it_again(
+    instance: FluxInstance, user: UserCli
+) -> None:
+    """After a crash: it has committed R, the job manager has not heard of it."""
+    user.do("queue", "stop")
+    stuck, behind = user.submit("-n1", "true"), user.submit("-n1", "true")
+    for job in (stuck, behind):
+        user.event(job, "priority")
+    one = {"rank": "0", "children": {"core": "0"}}
+    execution = {"R_lite": [one], "nodelist": ["lead-0"], "starttime": 0.0}
+    R = {"version": 1, "execution": {**execution, "expiration": 0.0}}  # noqa: N806
+    key = user.do("job", "id", "--to=kvs", stuck)
+    user.do("kvs", "put", "--sync", f"{key}.R={json.dumps(R)}")
+    instance.kill()
+    instance.start()
+    user.do("queue", "start")
+    wait_until(lambda: "already allocated" in user.do("dmesg"), "it to be stopped")
+    (found,) = check_scheduler(read_instance(instance.uri), IntakeSettings())
+    assert found.level is Level.WRONG
+    assert "sched-simple is loaded" in found.what
+    assert "flux module reload sched-simple" in found.advice
+    user.do("cancel", stuck)
+    user.do("module", "reload", "sched-simple")
+    user.ended(behind)
+    assert not list(check_scheduler(read_instance(instance.uri), IntakeSettings()))
