@@ -107,7 +107,8 @@ def test_the_last_leases_are_kept_though_others_are_being_written(
 ) -> None:
     leases = load(str(FILES / "sched-burst-leases.py"))
     first, second = (leases.Leases({"jobs": {job: "2"}}) for job in "12")
-    memory, done = leases.Memory(instance.handle), []
+    memory = leases.Memory(instance.handle)
+    done: list[str | None] = []
 
     def answer(why: str | None) -> None:
         assert why is None
