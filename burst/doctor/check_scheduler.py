@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from burst.config import IntakeSettings
 from burst.core.plan.slots import RankSlot
 from burst.doctor.facts import ReadFailure
+from burst.flux.queues import OFFLINE
 from burst.flux.scheduler import (
     GRAPH_ADVICE,
     POLICY_ADVICE,
@@ -25,8 +26,11 @@ from burst.model.scheduler import FLUXION
 def check_scheduler(
     instance: RunningInstance | ReadFailure, intake: IntakeSettings
 ) -> Iterator[Finding]:
-    """Check Fluxion's policies: which jobs they deny, how jobs share nodes."""
-    if isinstance(instance, ReadFailure) or not instance.known.is_fluxion:
+    """Check that jobs are scheduled; with Fluxion, which it denies, how they share."""
+    if isinstance(instance, ReadFailure):
+        return
+    yield from _check_offline(instance)
+    if not instance.known.is_fluxion:
         return
     known = instance.known
     found = find_obstacles(known, intake, instance.config)
@@ -59,6 +63,30 @@ def check_scheduler(
             "set another match-policy under [sched-fluxion-resource] if jobs are to"
             " share nodes",
         )
+
+
+def _check_offline(instance: RunningInstance) -> Iterator[Finding]:
+    """Check that the job manager asks the scheduler for resources.
+
+    It stops doing so when a scheduler answers for a job that has resources. So has one
+    after a restart if the lead ended when the scheduler had written R to the KVS and
+    the job manager had not heard of it (job_create_from_eventlog in job.c).
+    """
+    if not any(queue.reason == OFFLINE for queue in instance.queue_states.values()):
+        return
+    if not instance.known.name:
+        yield wrong(
+            "no scheduler is loaded: Flux starts no job, and no nodes are rented",
+            "run flux module load with the scheduler of this site",
+        )
+        return
+    yield wrong(
+        f"the scheduler is offline though {instance.known.name} is loaded: Flux starts"
+        " no job, and no nodes are rented",
+        "flux dmesg | grep 'already allocated' names the job that it stopped at, after"
+        " each restart again: flux cancel that job; then load the scheduler again:"
+        f" {instance.known.reload}",
+    )
 
 
 def check_systemd(lead: LeadIdentity) -> Iterator[Finding]:

@@ -35,6 +35,14 @@ _IDLE_S = 60.0
 _T = TypeVar("_T")
 
 
+def internal_error(error: Exception, request: RequestMessage) -> str:
+    """Return what the caller is told of an error that nobody expected."""
+    if request.owner:
+        return f"internal error: {error!r}; see the daemon's log"
+    # It may name others' jobs, and the provider's account.
+    return "internal error; the owner of the instance finds it in the daemon's log"
+
+
 class Loop:
     """Runs the work given to `post` on its thread; `handle` is the Flux handle."""
 
@@ -203,7 +211,7 @@ class Loop:
         except Exception as error:  # noqa: BLE001 - it may be a request of any kind
             log.failure("answering %s", request.topic)
             if request.wants_response:
-                what = f"internal error: {error!r}; see the daemon's log"
+                what = internal_error(error, request)
                 self.handle.refuse(request, errno.EINVAL, what)
 
     def _do_posted(self) -> bool:

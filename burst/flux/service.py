@@ -29,7 +29,7 @@ from burst.errors import (
     ServiceTaken,
 )
 from burst.flux.handle import RequestMessage
-from burst.flux.loop import Loop
+from burst.flux.loop import Loop, internal_error
 from burst.flux.rpc import RequestFailed, RpcClient, ServiceMissing
 from burst.lead import RequestGate, RequestHandler, ServiceRequest, admit_all
 from burst.request_threads import RequestThreads, check_length, read_payload
@@ -170,7 +170,7 @@ class FluxService:
             return lambda: handle.refuse(request, errno.EINVAL, what)
         except Exception as error:  # noqa: BLE001 - the caller waits for an answer
             log.failure("answering %s", request.topic)
-            what = f"internal error: {error!r}; see the daemon's log"
+            what = internal_error(error, request)
             return lambda: handle.refuse(request, errno.EINVAL, what)
         return lambda: handle.respond(request, answer)
 

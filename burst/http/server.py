@@ -2,7 +2,9 @@
 """The HTTP server: waitress, with limits on everything that a client can use.
 
 waitress reads requests and sends answers in one thread for all connections, so a client
-that sends or reads slowly takes a few kilobytes and delays no other client.
+that sends or reads slowly takes a few kilobytes and one of MOST_CONNECTIONS. It loses
+that after LONGEST_S, however much it sends meanwhile: others wait for so long at most
+while slow clients have all connections.
 """
 
 from __future__ import annotations
@@ -43,6 +45,9 @@ HEAD_BYTES = 16 * 1024
 """Largest size of request line and headers together."""
 IDLE_S = 5
 """Seconds without traffic after which a connection is closed."""
+LONGEST_S = 10.0
+"""Seconds after which a connection is closed as soon as no request of it is answered.
+An answer has as long again to be read."""
 THREADS = 4
 """Number of threads that answer requests."""
 _CLOSE_S = 5
@@ -62,12 +67,17 @@ class HttpServer:
     """Answers by a table of routes, on threads of its own. `token` may be changed."""
 
     def __init__(
-        self, address: ListenAddress, routes: Routes, token: bytes | None
+        self,
+        address: ListenAddress,
+        routes: Routes,
+        token: bytes | None,
+        longest_s: float = LONGEST_S,
     ) -> None:
         """Listen at the address. Raises ConfigError if that is not possible."""
         self.address = address
         self.routes = routes
         self.token = token
+        self._longest_s = longest_s
         try:
             listening = _listen(address)
         except OSError as error:
@@ -96,6 +106,8 @@ class HttpServer:
             asyncore_use_poll=True,
             ident="burst",
         )
+        self._close_idle = self._server.maintenance
+        self._server.maintenance = self._close_slow
 
     def start(self) -> None:
         """Begin to answer requests."""
@@ -127,6 +139,25 @@ class HttpServer:
                 # Another socket may have been made there since.
                 if _inode(self.address.path) == self._made:
                     os.unlink(self.address.path)
+
+    def _close_slow(self, now: float) -> None:
+        """Close connections that are idle or too old; waitress calls it each second.
+
+        Its own way sees only how long nothing at all came or went.
+        """
+        self._close_idle(now)
+        for connection in list(self._server.active_channels.values()):
+            age = now - connection.creation_time
+            answering = bool(connection.requests)
+            if age > self._longest_s and not answering:
+                # First an answer that is being read is sent.
+                connection.close_when_flushed = True
+            unread = connection.total_outbufs_len > 0
+            if age > 2 * self._longest_s and (unread or not answering):
+                # waitress closes when it can send, so never while nobody reads, and a
+                # thread may wait for that with further answers.
+                with contextlib.suppress(OSError):
+                    connection.socket.shutdown(socket.SHUT_RDWR)
 
     def _close_sockets(self) -> None:
         for connection in list(self._server.active_channels.values()):

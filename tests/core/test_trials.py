@@ -78,15 +78,8 @@ def test_a_trial_in_quarantine_keeps_no_other_burst_waiting():
 
 
 def test_isolated_bursts_are_trials_too():
-<<<<<<< HEAD
     sim = Sim(modes=("isolated",), provision="30s", **ALONE)
-    sim.cloud.stalled = True
-=======
-    sim = Sim(modes=("isolated",), **ALONE)
-    sim.tables["deadlines"] = {"provision": "30s"}
-    sim.boot()
     sim.provider.starts_only = 0
->>>>>>> con45
     sim.tick(2)
     for user in (1, 2):
         sim.lead.submit(whole(3), userid=user)

@@ -8,6 +8,7 @@ import pytest
 
 from burst.config import IntakeSettings
 from burst.core.plan.slots import find_slots
+from burst.doctor.check_queues import check_queue_states
 from burst.doctor.check_scheduler import (
     check_scheduled_ranks,
     check_scheduler,
@@ -15,6 +16,7 @@ from burst.doctor.check_scheduler import (
 )
 from burst.doctor.facts import ReadFailure
 from burst.flux_setup.running_instance import RunningInstance
+from burst.model.lead import QueueView
 from burst.model.scheduler import FLUXION, Scheduler
 from tests.builders import identity, view
 from tests.doctor.reading import NOTE, OK, WRONG, levels, said
@@ -37,6 +39,27 @@ def test_fluxion_that_backfills_is_well() -> None:
     assert judge(Scheduler(name="sched-simple")) == []
     failed = ReadFailure("no answer")
     assert list(check_scheduler(failed, IntakeSettings())) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("sched-burst", "'already allocated' names the job"),
+        ("sched-burst", "flux module reload sched-burst"),
+        ("", "no scheduler is loaded"),
+    ],
+)
+def test_a_scheduler_that_is_offline_is_wrong_and_not_each_queue(
+    name: str, says: str
+) -> None:
+    queue = QueueView(started=False, enabled=True, reason="Scheduler is offline")
+    states = {"batch": queue, "night": queue}
+    known = Scheduler(name=name)
+    instance = RunningInstance(known=known, config={}, queue_states=states)
+    found = list(check_scheduler(instance, IntakeSettings()))
+    assert levels(found) == [WRONG]
+    assert says in said(found)
+    assert not list(check_queue_states(states, IntakeSettings()))
 
 
 @pytest.mark.parametrize(

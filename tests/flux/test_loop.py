@@ -84,12 +84,14 @@ def test_a_request_that_fails_is_refused_and_ends_nothing(
     loop.on_request = fail
     silent = msgspec.structs.replace(request("silent"), wants_response=False)
     with caplog.at_level("INFO", "burst"):
-        for message in (silent, request("first"), request("second")):
+        guests = msgspec.structs.replace(request("second"), owner=False)
+        for message in (silent, request("first"), guests):
             broker.arrive(message)
         wait_until(lambda: len(broker.answers) == 2, "two answers")
     loop.wait_for(finish, HANG_S, "later")
     told = [(about, errnum) for about, errnum, _ in broker.answers]
     assert told == [("first", errno.EINVAL), ("second", errno.EINVAL)]
+    assert ["odd: " in text for _, _, text in broker.answers] == [True, False]
     assert "odd: silent" in caplog.text
 
 

@@ -26,6 +26,9 @@ from tests.contract.serving import HOLDER, answer
 from tests.flux.fake_handle import FakeHandle, Fault
 from tests.support.waiting import HANG_S, wait_until
 
+FOR_GUESTS = "internal error; the owner of the instance finds it in the daemon's log"
+"""What a guest is told, since the error may name others' jobs."""
+
 
 def request(topic: str, payload: bytes = b"{}", **more: Any) -> RequestMessage:
     own = {"userid": 5, "owner": True, "wants_response": True, "message": topic}
@@ -94,9 +97,12 @@ def test_an_answer_that_is_no_json_is_an_error(broker: FakeHandle, loop: Loop) -
     service = FluxService(loop, odd, HOLDER)
     service.register(RpcClient(FakeHandle({}).as_handle()))
     errnum, said = answered(broker, request("burst.x"))
+    guest = request("burst.x", owner=False, userid=6, message="a guest's")
+    told_guest = answered(broker, guest)
     service.close()
     assert errnum == errno.EINVAL
-    assert "internal error" in said
+    assert "internal error: TypeError" in said
+    assert told_guest == (errno.EINVAL, FOR_GUESTS)
 
 
 def test_what_wants_no_response_gets_none(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from burst.config import parse_listen
 from burst.http.routes import Route, Routes
-from burst.http.server import HttpServer
+from burst.http.server import LONGEST_S, HttpServer
 from tests.support.waiting import HANG_S
 
 
@@ -25,10 +25,13 @@ class Answer(NamedTuple):
 
 @contextmanager
 def serving(
-    *routes: Route, listen: str = "127.0.0.1:0", token: bytes | None = None
+    *routes: Route,
+    listen: str = "127.0.0.1:0",
+    token: bytes | None = None,
+    longest_s: float = LONGEST_S,
 ) -> Iterator[HttpServer]:
     """Yield a server with these routes."""
-    server = HttpServer(parse_listen(listen), Routes(routes), token)
+    server = HttpServer(parse_listen(listen), Routes(routes), token, longest_s)
     server.start()
     try:
         yield server

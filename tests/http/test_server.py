@@ -3,12 +3,13 @@
 
 import base64
 import contextlib
+import http.client
 import os
 import socket
 import stat
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,7 @@ def fail(_: HttpRequest) -> HttpResponse:
     raise RuntimeError("a handler's own error")
 
 
+LARGE = HttpResponse(body=b"x" * 5_000_000)
 ROUTES = (
     Route(path="/open", handler=lambda _: text_response("ok"), access=Access.ANYONE),
     Route(path="/told", handler=echo, access=Access.TOKEN),
@@ -243,6 +245,81 @@ def test_clients_that_neither_send_nor_read_in_time_hold_up_no_other() -> None:
             else:
                 client.sendall(b"GET /large HTTP/1.0\r\n\r\n")
         assert ask(server.port, "/open").status == 200
+
+
+@contextlib.contextmanager
+def trickling(
+    clients: list[socket.socket], each: Callable[[socket.socket], object]
+) -> Iterator[None]:
+    """Do a little with each client, and often, so that none is ever silent."""
+    over = threading.Event()
+
+    def run() -> None:
+        while not over.wait(0.2):
+            for client in clients:
+                with contextlib.suppress(OSError):
+                    each(client)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        for client in clients:
+            client.close()
+
+
+def test_clients_that_trickle_give_their_connections_back() -> None:
+    """More of them than may connect."""
+    with serving(*ROUTES, longest_s=1.0) as server:
+        clients = []
+        for _ in range(MOST_CONNECTIONS + 5):
+            client = socket.create_connection(("127.0.0.1", server.port), HANG_S)
+            client.sendall(b"GET /open HTTP/1.1\r\nX-Slow: ")
+            clients.append(client)
+        with trickling(clients, lambda client: client.send(b"a")):
+            began = time.monotonic()
+            assert ask(server.port, "/open").status == 200
+            assert time.monotonic() - began < IDLE_S
+
+
+def test_clients_that_read_a_trickle_give_threads_and_connections_back() -> None:
+    """Each asks twice in one go, and the second answer waits for the first."""
+    # More than waitress and the kernel keep for a client that does not read.
+    answer = HttpResponse(body=b"x" * 40_000_000)
+    large = Route(path="/large", handler=lambda _: answer, access=Access.ANYONE)
+    with serving(large, *ROUTES, longest_s=0.5) as server:
+        clients = []
+        for _ in range(THREADS):
+            client = socket.create_connection(("127.0.0.1", server.port), HANG_S)
+            client.sendall(b"GET /large HTTP/1.1\r\n\r\n" * 2)
+            clients.append(client)
+        with trickling(clients, lambda client: client.recv(100)):
+            assert ask(server.port, "/open").status == 200
+
+
+def test_a_connection_that_is_kept_is_closed_between_answers() -> None:
+    large = Route(path="/", handler=lambda _: LARGE, access=Access.ANYONE)
+    with serving(large, longest_s=2.0) as server:
+        client = http.client.HTTPConnection("127.0.0.1", server.port, timeout=HANG_S)
+        client.connect()
+        client.auto_open = 0
+        answered, began = 0, time.monotonic()
+
+        def ask_on() -> None:
+            nonlocal answered
+            while time.monotonic() - began < 3 * IDLE_S:
+                client.request("GET", "/")
+                assert len(client.getresponse().read()) == len(LARGE.body)
+                answered += 1
+
+        with pytest.raises((OSError, http.client.NotConnected)):
+            ask_on()
+        client.close()
+        assert answered > 3
+        assert time.monotonic() - began > 2.0
 
 
 def test_a_flood_of_clients_has_so_many_threads_and_is_answered() -> None:

@@ -8,6 +8,7 @@ resource pool; what the job manager and the resource module would send is called
 from __future__ import annotations
 
 import importlib
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -28,12 +29,16 @@ class Request:
     def __init__(self) -> None:
         self.ranks: str = ""
         self.denied: str = ""
+        self.canceled = False
 
     def success(self, pool: Any, _annotations: Any = None) -> None:
         self.ranks = str(pool.to_resource_set().ranks)
 
     def deny(self, note: str) -> None:
         self.denied = note
+
+    def cancel(self) -> None:
+        self.canceled = True
 
     def annotate(self, _annotations: Any) -> None:
         """Nobody reads them."""
@@ -47,11 +52,13 @@ class Faked:
         policy: str,
         *,
         config: dict[str, Any] | None = None,
+        remembers: int = 10_000,
     ) -> None:
         flux = flux_bindings()
         importlib.import_module("flux.resource")
         self._module = load(SCHEDULER)
         self._scheduler = self._module.make_class(policy)(flux.Flux("loop://"))
+        self._scheduler.remembers = remembers
         self._scheduler.keep_users_apart_by(config or {})
         last = OWN + LENT - 1
         execution = {
@@ -106,9 +113,21 @@ class Faked:
         self._scheduler.alloc(request, self._jobs, priority, 0, 0.0, jobspec)
         return request
 
+    def cancel(self, job: int) -> None:
+        """Cancel a job by its number, as the base class does on `sched.cancel`."""
+        self._scheduler.cancel(job)
+
     def turn(self) -> None:
-        for _ in self._scheduler.schedule():
+        for _ in self.steps():
             pass
+
+    def steps(self) -> Generator[None, None, None]:
+        """Schedule; events are handled where this yields, and most close it there."""
+        yield from self._scheduler.schedule()
+
+    def remembered(self) -> int:
+        """Return for how many shapes of jobs it remembers something, at most."""
+        return max(len(self._scheduler._sound), len(self._scheduler._fits))
 
 
 @pytest.fixture(params=["fifo", "backfill"])
@@ -254,3 +273,43 @@ def test_a_burst_job_never_gets_own_and_lent_nodes_together(faked: Faked) -> Non
     burst = faked.submit(OWN + 2, burstable=True)
     faked.turn()
     assert burst.ranks == ""
+
+
+def test_a_burst_job_that_is_canceled_while_others_start_is_not_started(
+    faked: Faked,
+) -> None:
+    """It is the last job, so that its end alone makes no new turn."""
+    first = faked.submit(1, burstable=True, requires="burst")
+    second = faked.submit(1, burstable=True, requires="burst")
+    faked.up(f"{OWN}-{OWN + 1}")
+    steps = faked.steps()
+    next(steps)
+    assert first.ranks == f"{OWN}"
+    faked.cancel(2)
+    list(steps)
+    assert second.canceled
+    assert second.ranks == ""
+
+
+def test_jobs_start_one_at_a_time_and_once_wherever_events_interrupt(
+    faked: Faked,
+) -> None:
+    waiting = [faked.submit(1, burstable=False) for _ in range(OWN)]
+    for already in range(OWN):
+        steps = faked.steps()
+        next(steps)
+        assert [bool(job.ranks) for job in waiting].count(True) == already + 1
+        steps.close()
+    late = faked.submit(1, burstable=False)
+    faked.pool.free(1, None, final=True)
+    faked.turn()
+    assert {job.ranks for job in waiting} == {str(rank) for rank in range(OWN)}
+    assert late.ranks == waiting[0].ranks
+
+
+def test_what_it_remembers_of_jobs_has_a_limit() -> None:
+    faked = Faked("fifo", remembers=10)
+    faked.turn()
+    for shape in range(25):
+        faked.submit(1, burstable=True, requires=f"x{shape}")
+        assert 0 < faked.remembered() <= 10

@@ -3,15 +3,22 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.order import load
+from burst.config import IntakeSettings
+from burst.doctor.check_scheduler import check_scheduler
 from burst.flux.node_set import parse_nodes
+from burst.flux_setup.running_instance import read_instance
+from burst.model.finding import Level
 from burst.model.jobid import parse_jobid
 from tests.contract.instance import rank_of
-from tests.flux_instance import FluxInstance
-from tests.intake.user_cli import SCHEDULER, UserCli
+from tests.flux_instance import FluxInstance, flux_instance
+from tests.intake.user_cli import FILES, SCHEDULER, UserCli
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.flux
@@ -94,6 +101,38 @@ def test_leases_that_cannot_be_read_are_none(user: UserCli) -> None:
     user.ended(job)
 
 
+@LOADS_IT
+def test_the_last_leases_are_kept_though_others_are_being_written(
+    instance: FluxInstance,
+) -> None:
+    leases = load(str(FILES / "sched-burst-leases.py"))
+    first, second = (leases.Leases({"jobs": {job: "2"}}) for job in "12")
+    memory = leases.Memory(instance.handle)
+    done: list[str | None] = []
+
+    def answer(why: str | None) -> None:
+        assert why is None
+        done.append(why)
+        if len(done) == 1:  # the second one's write has not ended, or is not known to
+            memory.keep(first, answer)
+
+    def all_done(count: int) -> bool:
+        instance.handle.reactor_run(flags=1)  # FLUX_REACTOR_NOWAIT
+        return len(done) == count
+
+    memory.keep(first, answer)
+    memory.keep(second, answer)
+    wait_until(lambda: all_done(3), "three writes")
+    assert leases.Memory(instance.handle).recall().told == first.told
+    memory.keep(second, answer)
+    memory.keep(first, answer)
+    assert len(done) == 3, "neither is kept yet"
+    wait_until(lambda: all_done(5), "both to be written")
+    assert leases.Memory(instance.handle).recall().told == first.told
+    memory.keep(first, answer)
+    assert len(done) == 6, "it is kept already"
+
+
 def test_only_the_owner_may_lend(user: UserCli) -> None:
     script = "import flux; flux.Flux().rpc('sched-burst.lend', {}).get()"
     assert "owner" in user.type("python", "-c", script, guest=True).error
@@ -152,3 +191,62 @@ def test_another_property_may_be_named(user: UserCli) -> None:
     assert user.stats()["burst_jobs"] == 1
     denied = user.submit("-N100", "true")
     assert "unsatisfiable" in user.event(denied, "exception")
+
+
+def test_backfill_starts_as_many_jobs_at_once_as_there_are_cores(
+    tmp_path: Path,
+) -> None:
+    """The shipped class calls itself once for each; Python allows a thousand calls."""
+    cores, jobs = 700, 600
+    execution = {
+        "R_lite": [
+            {"rank": "0", "children": {"core": f"0-{cores - 1}"}},
+            {"rank": "1-9", "children": {"core": "0"}},
+        ],
+        "nodelist": ["lead-[0-1]", "burst-0-[0-3]", "burst-1-[0-3]"],
+        "starttime": 0.0,
+        "expiration": 0.0,
+    }
+    R = tmp_path / "R"  # noqa: N806 - Flux's name for it
+    R.write_text(json.dumps({"version": 1, "execution": execution}))
+    played = "--setattr=exec.test.run_duration=600s"
+    with flux_instance({"resource": {"path": str(R)}}) as instance:
+        user = UserCli(instance)
+        user.use_scheduler("policy=backfill")
+        blocker = user.submit(f"-n{cores}", played, "true")
+        user.event(blocker, "start")
+        user.do("submit", f"--cc=1-{jobs}", "--quiet", "-n1", played, "true")
+        user.do("cancel", blocker)
+        wait_until(
+            lambda: len(user.do("jobs", "-no{id}", "-c0", "-frunning").split()) == jobs,
+            "all jobs to run",
+        )
+        assert user.stats()["policy"] == "backfill"
+
+
+@LOADS_IT
+def test_a_scheduler_that_flux_stopped_is_reported_with_what_starts_it_again(
+    instance: FluxInstance, user: UserCli
+) -> None:
+    """After a crash: it has committed R, the job manager has not heard of it."""
+    user.do("queue", "stop")
+    stuck, behind = user.submit("-n1", "true"), user.submit("-n1", "true")
+    for job in (stuck, behind):
+        user.event(job, "priority")
+    one = {"rank": "0", "children": {"core": "0"}}
+    execution = {"R_lite": [one], "nodelist": ["lead-0"], "starttime": 0.0}
+    R = {"version": 1, "execution": {**execution, "expiration": 0.0}}  # noqa: N806
+    key = user.do("job", "id", "--to=kvs", stuck)
+    user.do("kvs", "put", "--sync", f"{key}.R={json.dumps(R)}")
+    instance.kill()
+    instance.start()
+    user.do("queue", "start")
+    wait_until(lambda: "already allocated" in user.do("dmesg"), "it to be stopped")
+    (found,) = check_scheduler(read_instance(instance.uri), IntakeSettings())
+    assert found.level is Level.WRONG
+    assert "sched-simple is loaded" in found.what
+    assert "flux module reload sched-simple" in found.advice
+    user.do("cancel", stuck)
+    user.do("module", "reload", "sched-simple")
+    user.ended(behind)
+    assert not list(check_scheduler(read_instance(instance.uri), IntakeSettings()))

@@ -43,7 +43,8 @@ class Memory:
 
     def __init__(self, handle):
         self._handle = handle
-        self._kept = None
+        self._kept = None  # None also while a write is under way, and once one failed
+        self._latest = None  # what was written last, whether that has ended or not
 
     def recall(self):
         """Return the kept leases; none if none were ever kept. Raises one of WRONG."""
@@ -61,6 +62,8 @@ class Memory:
         if leases.told == self._kept:
             done(None)
             return
+        # Until the last write has ended, none of them is what will be there in the end.
+        self._kept, self._latest = None, leases.told
         change = KVSTxn(self._handle)
         change.put(KEY, leases.told)
         # A plain commit is lost if the lead is killed.
@@ -74,5 +77,6 @@ class Memory:
         except OSError as error:
             done(f"{KEY}: {error.strerror or os.strerror(error.errno)}")
         else:
-            self._kept = told
+            if told is self._latest:
+                self._kept = told
             done(None)

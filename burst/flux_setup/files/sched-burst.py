@@ -61,8 +61,6 @@ _STARTS_S = 150.0
 # Most levels of a constraint, and most parts: the frobnicator allows users 32 and 256,
 # and adds some.
 _DEEPEST, _MOST_PARTS = 40, 320
-# Most constraints to remember as sound, since users may write any number of them.
-_REMEMBERED = 10_000
 
 
 def _load(path):
@@ -88,6 +86,9 @@ class Lending:
     # Whether a job that the shipped schedule() has just started is still in its queue
     # when it yields; interrupted there, it would start the job twice.
     forgets_late = False
+    # Most constraints to remember as sound, and shapes of jobs to remember as fitting
+    # or not, since users may write any number of them.
+    remembers = 10_000
 
     def __init__(self, h, *args):
         super().__init__(h, *args)
@@ -107,6 +108,7 @@ class Lending:
         self._fits = {}  # a burst job's key to whether it fits on those own ranks
         self._sound = set()  # constraints that can be evaluated, or keys of burst jobs
         self._started = set()
+        self._passing = self._again = False  # in schedule(), and whether once more
         self._starts = {}  # jobid to seconds since the epoch, from the daemon
         self._starts_end = 0.0  # until when they are used, by the monotonic clock
 
@@ -204,7 +206,7 @@ class Lending:
                 burst = jobs.BurstJob(job, self._lent)
                 if burst.key not in self._sound:
                     burst.evaluate(self.resources)
-                    self._sound.add(burst.key)
+                    self._add_sound(burst.key)
             except Exception as error:  # noqa: BLE001 - what a user wrote, in any form
                 request.deny(f"cannot evaluate its constraints: {error}")
                 return
@@ -250,13 +252,24 @@ class Lending:
         return {**super().stats_get(), **told}
 
     def schedule(self):
+        if self._passing:
+            # sched-backfill calls this again for each job that it starts. Calls within
+            # calls would end the scheduler at Python's limit of them.
+            self._again = True
+            return
         if self._bursts:
             if self._stale:
                 self._look()
             yield from self._start_lent()
+        self._passing = self._again = True
         try:
-            yield from super().schedule()
+            while self._again:
+                self._again = False
+                yield from super().schedule()
+                if self._again:
+                    yield  # after each start, as sched-fifo does
         finally:
+            self._passing = False
             if self.forgets_late and self._started:
                 self._queue = [j for j in self._queue if j.jobid not in self._started]
                 heapq.heapify(self._queue)
@@ -337,9 +350,12 @@ class Lending:
             return
         self._check(constraint)
         self.resources.to_resource_set().copy_constraint(constraint)
-        if len(self._sound) >= _REMEMBERED:
+        self._add_sound(text)
+
+    def _add_sound(self, what):
+        if len(self._sound) >= self.remembers:
             self._sound.clear()
-        self._sound.add(text)
+        self._sound.add(what)
 
     def _check(self, constraint):
         """Raise ValueError if users are kept apart and this constraint is not valid."""
@@ -369,6 +385,8 @@ class Lending:
         if burst.job.jobid in self._leases.jobs:
             return False
         if burst.key not in self._fits:
+            if len(self._fits) >= self.remembers:
+                self._fits.clear()
             self._fits[burst.key] = jobs.fits(self._own_up, burst.own)
         return self._fits[burst.key]
 
@@ -383,6 +401,8 @@ class Lending:
             able = able & self._leases.jobs.keys()
         failed = set()
         for burst in sorted(map(self._bursts.get, able), key=jobs.BurstJob.order):
+            if self._bursts.get(burst.job.jobid) is not burst:
+                continue  # canceled at a `yield` below
             ranks = self._leases.jobs.get(burst.job.jobid, anyones)
             what = burst.key, str(ranks)
             if not ranks.intersect(self._lent_up) or what in failed:
