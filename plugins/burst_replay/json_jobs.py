@@ -43,6 +43,8 @@ _LISTED = {
     "hosts": ("nodelist",),
     **{name: (name,) for name in ("userid", "name", "queue", "bank")},
 }
+_COUNT = 1000
+"""How many jobs `flux jobs` lists at most, unless --count is given."""
 
 
 def is_json(line: str) -> bool:
@@ -74,6 +76,9 @@ def read_json(found: CollectedJobs, lines: Iterable[str]) -> None:
 
     def take_all(found: CollectedJobs, document: str) -> None:
         rows = _rows(document)
+        if len(rows) == _COUNT and '"t_submit"' in document:
+            note = f"it has exactly {_COUNT} jobs: list all by flux jobs --count=0"
+            found.notes[note] = None
         for place, row in enumerate(rows, 1):
             if len(rows) == 1:
                 take(found, row)

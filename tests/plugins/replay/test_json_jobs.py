@@ -127,6 +127,14 @@ def test_what_flux_jobs_prints() -> None:
     assert not found.has_attributes
 
 
+def test_a_listing_that_may_be_cut_off_has_a_note() -> None:
+    assert not read({"jobs": [LISTED] * 999}).notes
+    assert not read({"jobs": [slurm_new(job_id=each) for each in range(1000)]}).notes
+    (note,) = read({"jobs": [LISTED] * 1000}).notes
+    assert "1000 jobs" in note
+    assert "--count=0" in note
+
+
 def test_lines_that_cannot_be_read_are_counted() -> None:
     found = read(
         {**LISTED, "t_run": "nan"},
