@@ -131,10 +131,13 @@ def _noted(known: Mapping[str, Any], line: Mapping[str, Any]) -> dict[str, Any]:
     jobs`. Raises one of MALFORMED.
     """
     row = dict(known)
+    specs = [line["jobspec"]] if line.get("jobspec") else []
     for event in line.get("events", [line]):
         row.setdefault(event["name"], float(event["timestamp"]))
         if event["name"] == "submit":
             row["userid"] = int(event["context"]["userid"])
+        elif event["name"] == "jobspec-update":
+            specs += [_part(*change) for change in event["context"].items()]
     if line.get("R"):
         has = resource_set(line["R"])
         row["ncores"] = sum(
@@ -142,17 +145,25 @@ def _noted(known: Mapping[str, Any], line: Mapping[str, Any]) -> dict[str, Any]:
         )
         row["nnodes"] = len(has.ranks)
         row["nodelist"] = ",".join(has.execution.nodelist)
-    if line.get("jobspec"):
-        system = line["jobspec"].get("attributes", {}).get("system", {})
-        row |= {key: system.get(key) for key in ("duration", "queue", "bank")}
-        row["name"] = system.get("job", {}).get("name")
-        row["attributes"] = parse_attributes(line["jobspec"])
+    for spec in specs:
+        system = spec.get("attributes", {}).get("system", {})
+        keys = {"duration", "queue", "bank"} & system.keys()
+        row |= {key: system[key] for key in keys}
+        row["name"] = system.get("job", {}).get("name", row.get("name"))
+        row["attributes"] = {**row.get("attributes", {}), **parse_attributes(spec)}
     row["t_submit"] = row.get("submit")
     row["t_run"] = row.get("start", row.get("alloc", 0.0))
     row["t_cleanup"] = row.get("finish", 0.0)
     if "clean" in row and not row["t_cleanup"]:
         row["t_run"] = 0.0
     return row
+
+
+def _part(path: str, value: Any) -> dict[str, Any]:
+    """Return a jobspec that has nothing but the value at this path."""
+    for key in reversed(path.split(".")):
+        value = {key: value}
+    return dict(value)
 
 
 def _take_noted(found: CollectedJobs, row: Mapping[str, Any]) -> None:
