@@ -34,7 +34,9 @@ from burst_replay.trace import NO_ATTRIBUTES, LeftOut
 _JSON = re.compile(r'\s*(\{\s*("|\}|\Z)|\[\s*(\{|\Z))')
 # The keys of `flux jobs`.
 _LISTED = {
-    "submit": ("t_submit",),
+    # When its dependencies were met and its begin time was over: the daemon judges it
+    # from then on. `flux jobs` tells that since 0.88.
+    "submit": ("t_priority", "t_submit"),
     "start": ("t_run",),
     "end": ("t_cleanup",),
     "limit": ("duration",),
@@ -152,6 +154,7 @@ def _noted(known: Mapping[str, Any], line: Mapping[str, Any]) -> dict[str, Any]:
         row["name"] = system.get("job", {}).get("name", row.get("name"))
         row["attributes"] = {**row.get("attributes", {}), **parse_attributes(spec)}
     row["t_submit"] = row.get("submit")
+    row["t_priority"] = row.get("depend")
     row["t_run"] = row.get("start", row.get("alloc", 0.0))
     row["t_cleanup"] = row.get("finish", 0.0)
     if "clean" in row and not row["t_cleanup"]:

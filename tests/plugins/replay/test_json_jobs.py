@@ -143,6 +143,15 @@ def _in_system(changes: dict[str, Any]) -> dict[str, Any]:
     return {f"attributes.system.{key}": value for key, value in changes.items()}
 
 
+def test_a_job_is_queued_once_its_dependencies_are_met() -> None:
+    listed = {**LISTED, "t_priority": T0 + 4}
+    recorded = submitted(2, 0, flux_event("depend", 4), flux_event("start", 5))
+    # Its eventlog is sent again.
+    repeated = submitted(2, 0, flux_event("depend", 4), flux_event("finish", 65), R=R)
+    found = read(LISTED, listed, recorded, repeated)
+    assert [job.submit for job in found.jobs] == [0.0, 4.0, 4.0]
+
+
 def test_what_flux_jobs_prints() -> None:
     named = {"duration": 90.0, "userid": 7, "name": "a", "queue": "q"}
     rows = [{**LISTED, **named}, {**LISTED, "t_run": 0}, {**LISTED, "ncores": None}]
