@@ -238,6 +238,7 @@ def cost_of(snapshot: Snapshot, asked: CostRequest, userid: int | None = None) -
     return {
         "now": snapshot.now,
         "since": asked.since,
+        "settled_since": report.begins,
         "by": asked.by,
         "months": report.months(),
         "rows": report.rows(asked.by) if asked.by else [],

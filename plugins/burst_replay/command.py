@@ -128,10 +128,11 @@ def replay_trace(
 ) -> None:
     """Show how long the jobs of TRACE would have waited, at what cost, by other rules.
 
-    TRACE is a file in the Standard Workload Format, the output of `flux jobs -a
-    --json`, a file of `[daemon] record`, or a journal of Flux; the output of Slurm's
-    `sacct --parsable2` or `sacct --json`; an accounting log of PBS, Torque, LSF
-    (lsb.acct) or Grid Engine; or flux-fiction's CSV; plain or compressed by gzip.
+    TRACE is a file in the Standard Workload Format, the output of
+    `flux jobs -a -A --count=0 --json`, a file of `[daemon] record`, or a journal of
+    Flux; the output of Slurm's `sacct --parsable2` or `sacct --json`; an accounting log
+    of PBS, Torque, LSF (lsb.acct) or Grid Engine; or flux-fiction's CSV; plain or
+    compressed by gzip.
     Records that lack data or are no jobs are counted, and their number is printed.
     Nothing is bought, and no daemon is asked: the queue is simulated, and each waiting
     job is judged as the daemon would. The policies never and at once are always shown.

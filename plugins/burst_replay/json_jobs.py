@@ -34,7 +34,9 @@ from burst_replay.trace import NO_ATTRIBUTES, LeftOut
 _JSON = re.compile(r'\s*(\{\s*("|\}|\Z)|\[\s*(\{|\Z))')
 # The keys of `flux jobs`.
 _LISTED = {
-    "submit": ("t_submit",),
+    # When its dependencies were met and its begin time was over: the daemon judges it
+    # from then on. `flux jobs` tells that since 0.88.
+    "submit": ("t_priority", "t_submit"),
     "start": ("t_run",),
     "end": ("t_cleanup",),
     "limit": ("duration",),
@@ -43,6 +45,8 @@ _LISTED = {
     "hosts": ("nodelist",),
     **{name: (name,) for name in ("userid", "name", "queue", "bank")},
 }
+_COUNT = 1000
+"""How many jobs `flux jobs` lists at most, unless --count is given."""
 
 
 def is_json(line: str) -> bool:
@@ -74,6 +78,9 @@ def read_json(found: CollectedJobs, lines: Iterable[str]) -> None:
 
     def take_all(found: CollectedJobs, document: str) -> None:
         rows = _rows(document)
+        if len(rows) == _COUNT and '"t_submit"' in document:
+            note = f"it has exactly {_COUNT} jobs: list all by flux jobs --count=0"
+            found.notes[note] = None
         for place, row in enumerate(rows, 1):
             if len(rows) == 1:
                 take(found, row)
@@ -126,10 +133,13 @@ def _noted(known: Mapping[str, Any], line: Mapping[str, Any]) -> dict[str, Any]:
     jobs`. Raises one of MALFORMED.
     """
     row = dict(known)
+    specs = [line["jobspec"]] if line.get("jobspec") else []
     for event in line.get("events", [line]):
         row.setdefault(event["name"], float(event["timestamp"]))
         if event["name"] == "submit":
             row["userid"] = int(event["context"]["userid"])
+        elif event["name"] == "jobspec-update":
+            specs += [_part(*change) for change in event["context"].items()]
     if line.get("R"):
         has = resource_set(line["R"])
         row["ncores"] = sum(
@@ -137,17 +147,26 @@ def _noted(known: Mapping[str, Any], line: Mapping[str, Any]) -> dict[str, Any]:
         )
         row["nnodes"] = len(has.ranks)
         row["nodelist"] = ",".join(has.execution.nodelist)
-    if line.get("jobspec"):
-        system = line["jobspec"].get("attributes", {}).get("system", {})
-        row |= {key: system.get(key) for key in ("duration", "queue", "bank")}
-        row["name"] = system.get("job", {}).get("name")
-        row["attributes"] = parse_attributes(line["jobspec"])
+    for spec in specs:
+        system = spec.get("attributes", {}).get("system", {})
+        keys = {"duration", "queue", "bank"} & system.keys()
+        row |= {key: system[key] for key in keys}
+        row["name"] = system.get("job", {}).get("name", row.get("name"))
+        row["attributes"] = {**row.get("attributes", {}), **parse_attributes(spec)}
     row["t_submit"] = row.get("submit")
+    row["t_priority"] = row.get("depend")
     row["t_run"] = row.get("start", row.get("alloc", 0.0))
     row["t_cleanup"] = row.get("finish", 0.0)
     if "clean" in row and not row["t_cleanup"]:
         row["t_run"] = 0.0
     return row
+
+
+def _part(path: str, value: Any) -> dict[str, Any]:
+    """Return a jobspec that has nothing but the value at this path."""
+    for key in reversed(path.split(".")):
+        value = {key: value}
+    return dict(value)
 
 
 def _take_noted(found: CollectedJobs, row: Mapping[str, Any]) -> None:

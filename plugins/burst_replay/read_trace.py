@@ -35,9 +35,9 @@ _FIRST_LINES = 200
 _SHOWN = 60
 _ADVICE = (
     "it can be: the Standard Workload Format; accounting logs of PBS and Torque, LSF"
-    " (lsb.acct) and Grid Engine; flux-fiction's CSV; flux jobs --json, a journal of"
-    " Flux, or what [daemon] record wrote; sacct --json, or --parsable2 with its first"
-    f" line: {ASK} (docs/replay.md)"
+    " (lsb.acct) and Grid Engine; flux-fiction's CSV; flux jobs -a -A --count=0 --json,"
+    " a journal of Flux, or what [daemon] record wrote; sacct --json, or --parsable2"
+    f" with its first line: {ASK} (docs/replay.md)"
 )
 _GZIP = b"\x1f\x8b"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")

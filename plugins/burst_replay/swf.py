@@ -14,8 +14,11 @@ from burst_replay.trace import LeftOut, Machine
 
 # Numbers of fields, from 0.
 _SUBMIT, _WAIT, _RUN_TIME, _USED, _ASKED, _LIMIT = 1, 2, 3, 4, 7, 8
-_USER, _PROGRAM, _QUEUE = 11, 13, 14
+_STATUS, _USER, _PROGRAM, _QUEUE = 10, 11, 13, 14
 _FIELDS = 18
+_PARTS = frozenset((2, 3, 4))
+"""The status of a part of a job that was stopped and continued: the line before its
+parts sums them up."""
 
 
 def is_swf(line: str) -> bool:
@@ -45,8 +48,14 @@ def read_swf(found: CollectedJobs, lines: Iterable[str]) -> None:
     processors = int(_number(header.get("maxprocs", "")))
     # If the number of nodes is missing, each node has one processor.
     nodes = int(_number(header.get("maxnodes", ""))) or processors
+    processors = max(processors, nodes)
     if nodes:
-        found.machine = Machine(nodes=nodes, cores=max(1, processors // nodes))
+        cores = processors // nodes
+        # Where nodes differ, as many as have all the processors.
+        found.machine = Machine(nodes=-(-processors // cores), cores=cores)
+        if processors % nodes:
+            note = f"its header says {nodes} nodes with {processors} processors"
+            found.notes[note] = None
 
 
 def _take(found: CollectedJobs, fields: list[str]) -> None:
@@ -56,6 +65,9 @@ def _take(found: CollectedJobs, fields: list[str]) -> None:
     submit, wait, run_time, limit = (
         float(fields[place]) for place in (_SUBMIT, _WAIT, _RUN_TIME, _LIMIT)
     )
+    if float(fields[_STATUS]) in _PARTS:
+        found.leave_out(LeftOut.STEP)
+        return
     if run_time <= 0:
         found.leave_out(LeftOut.NEVER_RAN)
         return

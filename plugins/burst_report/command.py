@@ -19,7 +19,7 @@ from burst.cli.target import Target, target_options
 from burst.errors import BurstError
 from burst.model.fsd import rounded_span
 from burst.model.printable import printable
-from burst_report.figures import failures, results, sums, waits_of
+from burst_report.figures import failures, results, settled_since, sums, waits_of
 from burst_report.needs import NEEDS, can_render
 
 _DAYS = 7
@@ -131,7 +131,9 @@ def _money(found: Row) -> Iterator[str]:
     total = sums(found)
     settled, wasted = total.get("settled", 0.0), total.get("wasted", 0.0)
     if settled or total.get("reserved"):
+        since = settled_since(found)
+        told = f"settled since {since}" if since else "settled"
         yield (
-            f"{money(settled)} settled, {money(wasted)} of it wasted;"
+            f"{money(settled)} {told}, {money(wasted)} of it wasted;"
             f" {money(total['reserved'])} reserved"
         )

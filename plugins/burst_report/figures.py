@@ -80,6 +80,15 @@ def results(found: Row) -> Counter[str]:
     )
 
 
+def settled_since(found: Row) -> str:
+    """Return from which day on money counts if that is earlier than the report begins.
+
+    It is empty if not. Money of old days is known by month only.
+    """
+    day = str(found["cost"]["settled_since"])
+    return "" if day == found["since"] else day
+
+
 def sums(found: Row) -> dict[str, float]:
     """Return the sums of all months, by kind of money."""
     total: Counter[str] = Counter()

@@ -18,7 +18,15 @@ from burst.model.decision import why_waits
 from burst.model.fsd import rounded_span
 from burst.model.printable import printable
 from burst_report import bars
-from burst_report.figures import FAILED, Row, failures, results, sums, waits_of
+from burst_report.figures import (
+    FAILED,
+    Row,
+    failures,
+    results,
+    settled_since,
+    sums,
+    waits_of,
+)
 from burst_report.words import amount, when
 
 
@@ -36,6 +44,7 @@ def render_report(data: Row, refresh: int = 0) -> str:
         failed=failed,
         failures=counted.most_common(),
         money=sums(data),
+        settled_since=settled_since(data),
         waits=waits_of(data),
         scale=bars.time_scale(data) if data["bursts"] else None,
         online_times=[

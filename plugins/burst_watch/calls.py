@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
@@ -35,8 +36,9 @@ class DaemonCalls(threading.Thread):
     """Asks for the status every `every` seconds, and makes calls of `post` at once.
 
     `tell` is called in this thread with each call and its answer, or None and the
-    reason. After a failure it connects to the lead again. It is not a worker of
-    Textual: Textual would wait for that at the end, and a call may take a minute.
+    reason. After a failure it connects to the lead again; until that answers, no call
+    of `post` is made. It is not a worker of Textual: Textual would wait for that at the
+    end, and a call may take a minute.
     """
 
     def __init__(
@@ -66,8 +68,23 @@ class DaemonCalls(threading.Thread):
                 with self._connect() as lead:
                     self._ask(lead)
             except BurstError as error:
-                self._tell(_STATUS, None, str(error))
-                self._over.wait(self._every)
+                self._refuse_calls(str(error))
+            except Exception as error:  # noqa: BLE001 - the thread must go on
+                self._refuse_calls(f"internal error: {error!r}")
+
+    def _refuse_calls(self, why: str) -> None:
+        """Wait before the next request. No call outlives an outage: what was asked for
+        may be wrong by the time that the daemon answers again.
+        """
+        self._tell(_STATUS, None, why)
+        until = time.monotonic() + self._every
+        while not self._over.is_set():
+            try:
+                call = self._asked.get(timeout=max(0.0, until - time.monotonic()))
+            except queue.Empty:
+                return
+            if call is not None:
+                self._tell(call, None, f"not asked: {why}")
 
     def _ask(self, lead: Lead) -> None:
         """Make calls until `stop` is called. Raises BurstError without an answer."""

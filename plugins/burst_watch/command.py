@@ -48,7 +48,8 @@ def watch(every: float, target: Target) -> None:
         ) from error
     app = WatchApp(target.lead, every)
     app.run()
-    sys.exit(app.return_code or 0)
+    # Textual leaves None where an error ended it, as a key that is not UTF-8.
+    sys.exit(1 if app.return_code is None else app.return_code)
 
 
 def _has_cursor() -> bool:

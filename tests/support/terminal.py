@@ -72,7 +72,7 @@ class TerminalScreen:
     def press(self, keys: str) -> int:
         """Press keys; return how much had been printed by then, for `shows`."""
         printed = len(self.text)
-        os.write(self._ours, keys.encode())
+        os.write(self._ours, keys.encode(errors="surrogateescape"))
         return printed
 
     def shows(self, text: str, since: int = 0) -> None:

@@ -63,6 +63,12 @@ class CostReport:
         rows |= {(row.burst, row.made): row for row in records.settled.values()}
         self._settled = list(rows.values())
 
+    @property
+    def begins(self) -> str:
+        """The first day that counts in months and groups; empty for all."""
+        month = month_of(self._since)
+        return f"{month}-01" if month in self._records.periods else self._since
+
     def months(self) -> list[Row]:
         """Return a row for each month, the latest last."""
         settled: dict[str, list[Costs]] = {}

@@ -62,7 +62,11 @@ def test_months_tell_what_was_wasted_and_what_is_reserved():
 
 def test_a_month_that_was_merged_counts_from_any_of_its_days():
     known = but(Records(), periods={"2026-10": Period(tuple(groups_of(burst(1))), 1)})
-    assert CostReport(known, "2026-10-31").months()[0]["settled"] == 4.0
+    late = CostReport(known, "2026-10-31")
+    assert late.months()[0]["settled"] == 4.0
+    assert late.begins == "2026-10-01"
+    for since in ("", "2026-09-30", "2026-11-01"):
+        assert CostReport(known, since).begins == since
     assert CostReport(known, "2026-11-01").months() == []
 
 

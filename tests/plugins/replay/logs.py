@@ -41,9 +41,12 @@ def swf(
     used: int = 4,
     asked: int = 8,
     limit: float = 100,
+    *,
+    status: int = 1,
 ) -> str:
     """A job of user 7, program 5, queue 2, which waited for three seconds."""
-    return f"1 {submit} 3 {run_time} {used} 9 -1 {asked} {limit} -1 1 7 1 5 2 -1 -1 -1"
+    its = f"{submit} 3 {run_time} {used} 9 -1 {asked} {limit} -1 {status}"
+    return f"1 {its} 7 1 5 2 -1 -1 -1"
 
 
 def sacct(names: str = SACCT_NAMES, between: str = "|", **changes: str) -> str:

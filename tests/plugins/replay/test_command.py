@@ -144,6 +144,12 @@ def test_what_a_log_of_a_site_lacks_is_told(trace: Path) -> None:
     assert run(trace, "--nodes", "4").stderr.endswith(f"; {told}\n")
 
 
+def test_help_and_docs_ask_for_all_jobs_of_all_users() -> None:
+    page = Path(__file__).parents[3] / "docs" / "replay.md"
+    for text in (run("--help").stdout, page.read_text(encoding="utf-8")):
+        assert "`flux jobs -a -A --count=0 --json`" in " ".join(text.split())
+
+
 def test_a_log_that_does_not_name_the_machine_says_what_it_was_at_least(
     trace: Path,
 ) -> None:

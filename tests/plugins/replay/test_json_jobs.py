@@ -117,6 +117,41 @@ def test_jobs_that_still_run_at_the_end_are_not_those_that_never_ran() -> None:
     assert found.left_out == {LeftOut.NEVER_RAN: 3, LeftOut.STILL_RAN: 3}
 
 
+def test_an_update_of_a_jobspec_counts() -> None:
+    changes = {"duration": 7200.0, "queue": "b", "bank": "phys", "job.name": "new"}
+    changes |= {"project.of": "beta", "site": True}
+    update = flux_event("jobspec-update", 11, **_in_system(changes))
+    ends = flux_event("start", 21), flux_event("finish", 3621)
+    # The first response for a job has its jobspec and all its events so far.
+    found = read(
+        submitted(1, 10, update, *ends, jobspec=JOBSPEC, R=R),
+        submitted(2, 10, jobspec=JOBSPEC),
+        journal(2, flux_event("jobspec-update", 11, **_in_system({"queue": "b"}))),
+        journal(2, *ends, R=R),
+        # A job without any attribute, nor a limit.
+        submitted(3, 10, update, *ends, jobspec={}, R=R),
+    )
+    first, second, third = found.jobs
+    assert (first.run_time, first.limit, first.queue) == (3600.0, 7200.0, "b")
+    assert (first.bank, first.name) == ("phys", "new")
+    assert first.attributes == {"project.of": "beta", "site": "true"}
+    assert second == msgspec.structs.replace(LAMMPS, queue="b", run_time=90.0)
+    assert third == first
+
+
+def _in_system(changes: dict[str, Any]) -> dict[str, Any]:
+    return {f"attributes.system.{key}": value for key, value in changes.items()}
+
+
+def test_a_job_is_queued_once_its_dependencies_are_met() -> None:
+    listed = {**LISTED, "t_priority": T0 + 4}
+    recorded = submitted(2, 0, flux_event("depend", 4), flux_event("start", 5))
+    # Its eventlog is sent again.
+    repeated = submitted(2, 0, flux_event("depend", 4), flux_event("finish", 65), R=R)
+    found = read(LISTED, listed, recorded, repeated)
+    assert [job.submit for job in found.jobs] == [0.0, 4.0, 4.0]
+
+
 def test_what_flux_jobs_prints() -> None:
     named = {"duration": 90.0, "userid": 7, "name": "a", "queue": "q"}
     rows = [{**LISTED, **named}, {**LISTED, "t_run": 0}, {**LISTED, "ncores": None}]
@@ -125,6 +160,14 @@ def test_what_flux_jobs_prints() -> None:
     assert found.left_out == {LeftOut.NEVER_RAN: 1, LeftOut.NO_CORES: 1}
     assert found.numbers_of_host
     assert not found.has_attributes
+
+
+def test_a_listing_that_may_be_cut_off_has_a_note() -> None:
+    assert not read({"jobs": [LISTED] * 999}).notes
+    assert not read({"jobs": [slurm_new(job_id=each) for each in range(1000)]}).notes
+    (note,) = read({"jobs": [LISTED] * 1000}).notes
+    assert "1000 jobs" in note
+    assert "--count=0" in note
 
 
 def test_lines_that_cannot_be_read_are_counted() -> None:

@@ -223,6 +223,18 @@ def test_what_a_header_leaves_out(header: list[str], machine: Machine | None) ->
     assert read_with(read_swf, header).machine == machine
 
 
+def test_nodes_that_differ_have_all_the_processors() -> None:
+    found = read_with(read_swf, ["; MaxNodes: 184", "; MaxProcs: 1664", swf(used=1664)])
+    assert found.machine == Machine(nodes=185, cores=9)
+    assert found.notes == ("its header says 184 nodes with 1664 processors",)
+
+
+def test_parts_of_a_job_are_in_its_summary() -> None:
+    lines = [swf(status=each) for each in (1, 2, 3, 0, 2, 4, 5, -1)]
+    found = read_with(read_swf, lines)
+    assert (len(found.jobs), found.left_out) == (4, {LeftOut.STEP: 4})
+
+
 def test_what_was_used_at_once_is_known_by_the_waits() -> None:
     # The second starts when the first ends, and the third is still there.
     lines = [swf(submit=10), swf(submit=70, used=5), swf(submit=13, used=3)]

@@ -86,6 +86,7 @@ def costs(**changes) -> Any:
     """Two months of one provider."""
     return {
         "by": "provider",
+        "settled_since": "2023-11-08",
         "months": [
             {"month": "2023-10", **amounts(work=3.0)},
             {"month": "2023-11", **amounts(reserved=42.5)},
@@ -141,5 +142,5 @@ def nothing_yet() -> Any:
     """The report of a daemon that has just been started for the first time."""
     lists = ("bursts", "jobs", "waiting", "providers", "forecasts")
     empty: dict[str, Any] = {name: [] for name in lists}
-    no_costs = costs(months=[], rows=[], budgets=[])
+    no_costs = costs(settled_since="", months=[], rows=[], budgets=[])
     return report_answer(since="", cost=no_costs, left_out=0, **empty)

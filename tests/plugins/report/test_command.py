@@ -4,14 +4,20 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 
 import pytest
 from burst_report.route import report_routes
 
+from burst.core.records import Records
+from burst.core.worth.ledger import Costs, Payer
+from burst.core.worth.money import Money
+from burst.core.worth.periods import Group, Period
 from burst.http.routes import HttpRequest
 from burst.model.jobid import format_f58
 from burst.model.lead import JobState
 from burst.runtime.daemon_state import DaemonState
+from burst.runtime.record_store import RecordStore
 from burst.runtime.tally import Tally
 from tests.cli.cli_harness import CliHarness
 from tests.embedded_instance import EmbeddedInstance
@@ -61,6 +67,25 @@ def test_a_report_in_short_as_a_page_and_for_programs(cli: CliHarness) -> None:
         assert "cannot be written" in cli.run("report", "--html", nowhere).error
     # Without a daemon the records say the same.
     assert cli.run("report").lines[0].endswith(": 1 completed")
+
+
+def test_money_of_a_whole_month_is_not_told_as_that_of_a_day(cli: CliHarness) -> None:
+    """Days of long ago are merged into their month."""
+    payer = Payer(userid=1, bank="", queue="")
+    costs = Costs(work=Money(3_000_000), idle=Money(1_000_000))
+    month = Period(((Group(payer, "gke", "n2"), costs),), bursts=1)
+    with closing(cli.instance.lead()) as lead:
+        store = RecordStore(lead.store())
+        store.load(0.0)
+        store.write(Records(), Records(periods={"2026-01": month}))
+    told = "4.00 settled since 2026-01-01, 1.00 of it wasted; 0.00 reserved"
+    assert cli.run("report", "--since", "2026-01-31").lines[2] == told
+    page = cli.run("report", "--since", "2026-01-31", "--html", "-").stdout
+    assert "4.00 was settled since 2026-01-01 (" in page
+    told = told.replace(" since 2026-01-01", "")
+    assert cli.run("report", "--since", "2026-01-01").lines[2] == told
+    page = cli.run("report", "--since", "2026-01-01", "--html", "-").stdout
+    assert "4.00 was settled, of" in page
 
 
 def test_a_failure_is_told_with_its_reason(cli: CliHarness) -> None:

@@ -97,6 +97,15 @@ def test_the_terminal_is_restored_however_it_ends(
         assert "Traceback" not in screen.text
 
 
+def test_a_key_that_is_no_utf_8_is_no_success(served: CliHarness) -> None:
+    """Textual ends the program then."""
+    with watched(served) as screen:
+        screen.shows("PROVIDER")
+        screen.press("\udcfc")
+        assert screen.ended() == 1
+        assert is_restored(screen)
+
+
 def test_without_colour_the_selected_row_is_still_marked(served: CliHarness) -> None:
     with watched(served, NO_COLOR="1") as screen:
         screen.shows("\x1b[7;39;49m burst-0")

@@ -40,6 +40,7 @@ class FakeDaemon:
     def __init__(self, **changes: Any) -> None:
         self.status = answer(**changes)
         self.failure = ""
+        self.broken = False
         self.refuses = ""
         self.asked: list[tuple[str, Any]] = []
         self.free = threading.Event()
@@ -54,6 +55,8 @@ class FakeDaemon:
         assert self.free.wait(HANG_S)
         if self.failure:
             raise BurstError(self.failure)
+        if self.broken:
+            raise KeyError("lead")
         if method == "status":
             return self.status
         if self.refuses:
@@ -314,6 +317,37 @@ def test_a_call_that_fails_is_told() -> None:
         daemon.refuses = "not yours"
         await pilot.press("enter")
         await shows(pilot, "not yours")
+
+    watch(daemon, story)
+
+
+def test_what_is_asked_while_nobody_answers_is_never_done() -> None:
+    daemon = FakeDaemon()
+
+    async def story(app: WatchApp, pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: selected(app))
+        daemon.failure = "no route"
+        await shows(pilot, "no answer: no route")
+        await pilot.press("d", "y")
+        await shows(pilot, "not asked: no route")
+        daemon.failure = ""
+        await until(pilot, lambda: "no answer" not in shown(app))
+        await pilot.press("tab", "r")
+        await until(pilot, lambda: daemon.asked)
+
+    watch(daemon, story)
+    assert [method for method, _ in daemon.asked] == ["release"]
+
+
+def test_an_error_in_the_program_is_told_and_the_requests_go_on() -> None:
+    daemon = FakeDaemon()
+
+    async def story(app: WatchApp, pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: selected(app))
+        daemon.broken = True
+        await shows(pilot, "no answer: internal error: KeyError('lead')")
+        daemon.broken = False
+        await until(pilot, lambda: "no answer" not in shown(app))
 
     watch(daemon, story)
 
