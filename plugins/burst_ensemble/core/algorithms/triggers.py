@@ -87,7 +87,7 @@ class Triggers:
                 }
         size = _size(view, done, memory)
         if size is not None:
-            remembered[_SIZE] = size
+            remembered[_SIZE] = [view.nodes, size]
         return _decision(view, done, size, remembered)
 
     def problems(self, view: MemberView) -> Sequence[OptionProblem]:
@@ -139,10 +139,12 @@ def _size(
 ) -> int | None:
     """Return the size that the rules have led to; None if the member has it.
 
-    It is remembered until the member has it, as a window may not allow it yet, or until
-    a limit forbids it.
+    It is remembered with the size that the member had, as a window may not allow it
+    yet. A limit that forbids it, and any later change of the size, override it.
     """
-    nodes = view.nodes if view.limited else int(memory.get(_SIZE, view.nodes))
+    had, nodes = memory.get(_SIZE, (view.nodes, view.nodes))
+    if view.limited or had != view.nodes:
+        nodes = view.nodes
     for action in done:
         if action.name in ("grow", "shrink"):
             nodes += action.value if action.name == "grow" else -action.value

@@ -317,12 +317,15 @@ def test_of_events_within_a_back_off_none_is_made_up_for() -> None:
 
 
 def test_a_size_is_wanted_until_the_member_has_it() -> None:
-    """A window may not allow it at once; a bound never does."""
+    """A window may not allow it at once; a bound never does. A later size overrides it.
+    """
     busy: dict[str, Any] = {"queue": QueueCounts(sched=9)}
     rules = [rule("metric", "grow", name="queue.sched", when="> 5", value=9)]
     views = [view(4, **busy), view(4), view(8), view(4)]
     found = sequence(rules, views)
     assert [each.nodes for each in found] == [8, 8, None, None]
+    resized = sequence(rules, [view(4, **busy), view(5), view(5)])
+    assert [each.nodes for each in resized] == [8, None, None]
     limited = sequence(rules, [view(4, **busy), view(4, limited="nodes"), view(4)])
     assert [each.nodes for each in limited] == [8, None, None]
     assert [each.why for each in found[:2]] == [
