@@ -66,7 +66,7 @@ class MemberRecord(msgspec.Struct, frozen=True, kw_only=True):
     statistics: Mapping[str, JobTally] = {}
     """The tally of each group; that of "" is for jobs without a group."""
     total: JobTally = JobTally()
-    """The tally of all its jobs; for an external member, of jobs with a group."""
+    """The tally of all its jobs; of an external member, those with a group."""
     settled: float = 0.0
     """The cost of its bursts that are gone."""
     settled_bursts: tuple[BurstId, ...] = ()
