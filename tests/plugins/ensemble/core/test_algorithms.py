@@ -295,6 +295,16 @@ def test_start_happens_once() -> None:
     assert found[0].why == "rules triggered: submit x"
 
 
+def test_jobs_are_submitted_once_the_member_gets_jobs_again() -> None:
+    """What it asked for before would be dropped."""
+    rules = [rule(each, "submit", label="x") for each in ("start", "job-finish")]
+    jobs = (group(left=1),)
+    ended = JobTally(events={"finish": 1})
+    full = view(jobs=jobs, tally=ended, waits_with_jobs="5000 jobs are active")
+    found = sequence(rules, [full, full, view(jobs=jobs, tally=ended)])
+    assert [each.again for each in found] == [(), (), ("x", "x")]
+
+
 def test_an_action_is_repeated_with_a_back_off_in_checks() -> None:
     seen = view(queue=QueueCounts(sched=9))
     rules = [
