@@ -327,7 +327,7 @@ def test_of_events_within_a_back_off_none_is_made_up_for() -> None:
 
 
 def test_a_size_is_wanted_until_the_member_has_it() -> None:
-    """A window may not allow it at once; a bound never does. A later size overrides it."""
+    """A window may not allow it at once; a bound never does. A later size is newer."""
     busy: dict[str, Any] = {"queue": QueueCounts(sched=9)}
     rules = [rule("metric", "grow", name="queue.sched", when="> 5", value=9)]
     views = [view(4, **busy), view(4), view(8), view(4)]
