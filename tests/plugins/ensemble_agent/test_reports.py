@@ -186,6 +186,18 @@ def test_reports_of_ensembles_that_are_forgotten_are_dropped() -> None:
     assert set(outside.reports.last) == {"other/m"}
 
 
+def test_an_agent_of_another_version_is_told_of_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    outside = Outside()
+    for _ in range(2):
+        with pytest.raises(RequestRefused):
+            outside.send(version=3)
+    told = "ensemble sweep: a report about m is refused: the report has version 3"
+    assert caplog.text.count(told) == 1
+    assert "install the daemon's version of burst beside the agent" in caplog.text
+
+
 NO_NODES = AgentNodes(up=0, free=0, cores_up=0, cores_free=0)
 REFUSED = [
     ("other.m", {}, 404, "no ensemble other"),
