@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from burst_ensemble.algorithm import JobTally, QueueCounts
@@ -200,10 +202,14 @@ def test_jobs_of_others_in_its_instance_reach_no_target(others, counted) -> None
 
 def test_its_jobs_are_known_by_their_run_whatever_its_clock_says() -> None:
     """They are in a report before they are confirmed."""
-    early = {"t_submit": NOW - 15.0}
+    early: dict[str, Any] = {"t_submit": NOW - 15.0}
     first = agent_member().read(report(jobs=(row(1, JobState.SCHED, **early),)), NOW)
     assert events(first.member) == {"submit": 1}
-    ended = {"t_start": NOW - 14.0, "t_finish": NOW - 5.0, "result": "completed"}
+    ended: dict[str, Any] = {
+        "t_start": NOW - 14.0,
+        "t_finish": NOW - 5.0,
+        "result": "completed",
+    }
     last = row(1, JobState.INACTIVE, **early, **ended)
     found = agent_member(known=first.member).read(report(jobs=(last,)), NOW + 9)
     assert found.member.total.success == 1

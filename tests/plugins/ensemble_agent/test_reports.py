@@ -90,7 +90,7 @@ def test_jobs_of_the_run_before_count_in_no_other() -> None:
     outside.site.sim.tick(2, seconds=3.0)
     outside.says = outside.site.up(members=[OUTSIDE])["m"]
     waits = row(1, JobState.SCHED, run=first.run, t_submit=began + 100)
-    ended = {
+    ended: dict[str, Any] = {
         "run": first.run,
         # The clock of the instance may be ahead.
         "t_submit": began + 100,
