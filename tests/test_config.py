@@ -260,7 +260,8 @@ def test_rules_have_a_name_and_a_worth_and_end_with_the_default():
         (
             "intake.attribute = 'cloud'",
             "intake.attribute: is gone; remove it: jobs are marked by"
-            " --setattr=burstable",
+            " --setattr=burstable; cancel waiting jobs that another one marks, as"
+            " nothing releases them",
         ),
         (
             "intake.impossible = 'fail'",

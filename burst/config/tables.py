@@ -136,7 +136,8 @@ class IntakeSettings(Table, frozen=True):
     scheduler takes."""
 
     retired: ClassVar[Mapping[str, str]] = {
-        "attribute": "remove it: jobs are marked by --setattr=burstable",
+        "attribute": "remove it: jobs are marked by --setattr=burstable;"
+        " cancel waiting jobs that another one marks, as nothing releases them",
         "impossible": "remove it: a job that no offer could ever serve stays held in"
         " mode hold, and fails in the other modes",
         **dict.fromkeys(

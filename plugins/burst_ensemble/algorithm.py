@@ -216,6 +216,10 @@ class MemberView(MemberReading, frozen=True, kw_only=True):
     """The entries of `jobs` of the member, then those that all members share."""
     unconfirmed: int = 0
     """Jobs that were given to it and may not be in its queue yet."""
+    waits_with_jobs: str = ""
+    """Why it gets no jobs now, so that those of a decision are dropped: `unconfirmed`,
+    or 5,000 of its jobs are active or ended in the last five minutes. Empty if it does.
+    """
     tally: JobTally = JobTally()
     """What has happened to all its jobs; for a member with an agent, to those that the
     agent submitted."""
@@ -258,9 +262,8 @@ class MemberDecision(msgspec.Struct, frozen=True, kw_only=True):
     submit: tuple[str, ...] = ()
     """Names of groups of `MemberView.jobs`, one for each job, in the order in which
     they are submitted. Jobs beyond what is left of a group and beyond SUBMIT_MOST are
-    dropped, and all jobs while earlier ones are still being submitted, or while 5,000
-    are active or ended in the last five minutes: count with `JobGroup.submitted` and
-    `left`, not with what was asked for."""
+    dropped, and all jobs while `MemberView.waits_with_jobs` has a reason: count with
+    `JobGroup.submitted` and `left`, not with what was asked for."""
     again: tuple[str, ...] = ()
     """Like `submit`, but regardless of how many are left: `count` of the file is then
     the number of jobs of one submission."""

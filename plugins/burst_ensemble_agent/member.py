@@ -6,10 +6,10 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core.intents import Done, JobRef
 from burst_ensemble.core.job_rows import (
     GROUP,
+    JobRow,
     JobsSeen,
     MemberState,
     count_jobs,
@@ -59,10 +59,12 @@ class AgentMember(Member, frozen=True):
     def read(self, report: AgentReport, now: float) -> MemberState:
         """Return the member as its agent has read it, with its next record.
 
-        All jobs of the instance are its jobs, whoever submitted them.
+        All jobs of the instance are in the reading, whoever submitted them.
         """
         before = msgspec.structs.replace(self.record, instance=report.instance)
-        seen = JobsSeen(report.jobs, report.outcomes, report.more, has_others=True)
+        run = run_of(self.ensemble.record.started)
+        rows = [_of_run(row, run) for row in report.jobs]
+        seen = JobsSeen(rows, report.outcomes, report.more, has_others=True)
         counted = count_jobs(before, seen, now)
         reading = msgspec.structs.replace(
             counted.reading,
@@ -75,8 +77,7 @@ class AgentMember(Member, frozen=True):
 
     def answer(self, report: AgentReport) -> AgentAnswer:
         """Return the answer to a report: what the agent has to do."""
-        spec, kept = self.ensemble.start.spec, self.record
-        check = float(spec.check)
+        kept, check = self.record, float(self.ensemble.start.spec.check)
         if kept.ended is not None:
             return AgentAnswer(version=REPORT_VERSION, check=check, end=kept.why)
         cores = report.nodes.cores_up // report.nodes.up if report.nodes.up else 1
@@ -85,29 +86,36 @@ class AgentMember(Member, frozen=True):
             version=REPORT_VERSION,
             check=check,
             submit={
-                name: _jobspec(spec, self.name, ref, name, cores)
+                name: self._jobspec(ref, name, cores)
                 for name, ref in self.names().items()
             },
             ask=tuple(lost[:ASK_MOST]),
             run=run_of(self.ensemble.record.started),
         )
 
+    def _jobspec(self, ref: JobRef, name: str, cores: int) -> dict[str, Any]:
+        """Return the jobspec of a job for this member.
 
-def _jobspec(
-    spec: EnsembleSpec, member: str, ref: JobRef, name: str, cores: int
-) -> dict[str, Any]:
-    """Return the jobspec of a job for an external member.
+        `cores` is the number of cores of each node. The agent adds the environment and
+        the working directory.
+        """
+        job = find_group(self.ensemble.start.spec, self.name, ref)
+        system: dict[str, Any] = {
+            "duration": float(job.duration),
+            "job": {"name": name},
+            "burst": {"tag": self.key},
+            # With the run, because an earlier one may have left jobs of this entry, and
+            # clocks differ.
+            GROUP: f"{ref.group}{run_of(self.ensemble.record.started)}",
+        }
+        if job.workdir:
+            system["cwd"] = job.workdir
+        return make_jobspec(job, ref.number, Shape(cores), system)
 
-    `cores` is the number of cores of each node. The agent adds the environment and the
-    working directory.
+
+def _of_run(row: JobRow, run: str) -> JobRow:
+    """Return a row with the entry of `jobs` as its group; with none if its job is not
+    of this run.
     """
-    job = find_group(spec, member, ref)
-    system: dict[str, Any] = {
-        "duration": float(job.duration),
-        "job": {"name": name},
-        "burst": {"tag": f"{spec.name}/{member}"},
-        GROUP: ref.group,
-    }
-    if job.workdir:
-        system["cwd"] = job.workdir
-    return make_jobspec(job, ref.number, Shape(cores), system)
+    group = row.group.removesuffix(run) if row.group.endswith(run) else ""
+    return msgspec.structs.replace(row, group=group)

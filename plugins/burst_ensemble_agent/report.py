@@ -28,8 +28,8 @@ REPORT_VERSION = 4
 REPORT_BYTES = 2 * 1024 * 1024
 """The maximum size of a report, in bytes."""
 JOBS_MOST = 5000
-"""The maximum number of jobs in a report: active ones first, then by id. Further active
-jobs are only counted, in `AgentReport.more`."""
+"""The maximum number of jobs in a report: active ones first, of these the member's own,
+then by id. Further active jobs are only counted, in `AgentReport.more`."""
 _NAMES_MOST = 400
 ASK_MOST = 500
 """The maximum number of jobs in `AgentAnswer.ask`."""
@@ -125,7 +125,7 @@ def make_report(
     shapes = identity.shapes
     rows = [_row(job, tag) for job in view.jobs.values()]
     # Active jobs that are left out are counted, and come in a later report.
-    rows.sort(key=lambda row: (row.state is JobState.INACTIVE, row.id))
+    rows.sort(key=lambda row: (row.state is JobState.INACTIVE, not row.group, row.id))
     rest = [row.state for row in rows[JOBS_MOST:] if row.state is not JobState.INACTIVE]
     up = view.usable
     whole = {rank: shapes[rank].cores for rank in up if rank < len(shapes)}

@@ -45,6 +45,8 @@ class AgentReports:
         self._used: dict[str, TakenReport] = {}
         """The last report that a step used, by member: each is used for one step."""
         self._silent: set[str] = set()
+        self._refused: dict[str, str] = {}
+        """Why the last report that could not be read was refused, by member."""
 
     def take(self, about: str, body: bytes, ensembles: EnsembleRecords) -> AgentAnswer:
         """Take a report about ENSEMBLE.MEMBER, and return what the agent has to do.
@@ -53,7 +55,17 @@ class AgentReports:
         """
         ensemble, _, name = about.partition(".")
         member = find_member(ensembles, ensemble, name)
-        report = read_report(body)
+        try:
+            report = read_report(body)
+        except RequestRefused as error:
+            with self._lock:
+                is_new = self._refused.get(member.key) != error.what
+                self._refused[member.key] = error.what
+            if is_new:
+                # Its agent is silent from now on; this is the reason.
+                text = "ensemble %s: a report about %s is refused: %s"
+                log.say(text, ensemble, name, error, level=logging.WARNING)
+            raise
         with self._lock:
             now = self._daemon.clock()
             check_order(report, self._taken(member), member.record.instance, now)

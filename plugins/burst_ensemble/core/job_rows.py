@@ -39,8 +39,9 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     id: JobId
     state: JobState
-    group: Annotated[str, msgspec.Meta(max_length=63)]
-    """Entry of `jobs`; empty for a job that somebody else submitted."""
+    group: Annotated[str, msgspec.Meta(max_length=80)]
+    """Entry of `jobs`; empty for a job that somebody else submitted. In the report of
+    an agent the run follows, as in the job's name."""
     nodes: Annotated[int, msgspec.Meta(ge=1, le=10_000_000)]
     urgency: Annotated[int, msgspec.Meta(ge=0, le=31)]
     """The urgency that it has, or will have once it is released."""
@@ -62,9 +63,10 @@ class JobsSeen(msgspec.Struct, frozen=True):
     held_back: Collection[JobId] = frozenset()
     """Jobs that no number of nodes would start, so they do not wait for nodes."""
     has_others: bool = False
-    """Whether jobs without a group belong to others, as in an external member. They do
-    not count in `MemberRecord.total`, so that they are no reason to end the member or
-    to submit fewer jobs."""
+    """Whether jobs without a group belong to others, as in an external member. They are
+    in the reading alone, so that they are no reason to end the member or to submit
+    fewer jobs. Those with a group are of this run, whatever the instance's clock says.
+    """
 
 
 class MemberState(msgspec.Struct, frozen=True):
@@ -91,14 +93,17 @@ def count_jobs(before: MemberRecord, seen: JobsSeen, now: float) -> MemberState:
     Jobs that were submitted before the member began are not its own: those that have
     ended do not count, and others have no group. Once the record has KNOWN_MOST jobs,
     further ones that others have submitted are in the reading alone, and their events
-    are not counted.
+    are not counted. `JobsSeen.has_others` is another rule.
     """
-    count = _Count(before, seen, now)
+    count = _Count(before, now)
     jobs = dict(before.jobs)
     rows = {row.id: row for row in seen.rows}
     for job_id in sorted(rows):
         row = rows[job_id]
-        if job_id not in jobs and row.t_submit < before.started:
+        if seen.has_others and not row.group:
+            continue
+        is_earlier = row.t_submit < before.started and not seen.has_others
+        if is_earlier and job_id not in jobs:
             if row.state is JobState.INACTIVE:
                 continue
             row = msgspec.structs.replace(row, group="")
@@ -151,9 +156,9 @@ def count_never_taken(
 class _Count:
     """The statistics of a member while events of its jobs are added."""
 
-    def __init__(self, before: MemberRecord, seen: JobsSeen, now: float) -> None:
+    def __init__(self, before: MemberRecord, now: float) -> None:
         self.statistics, self.total = dict(before.statistics), before.total
-        self._has_others, self._now = seen.has_others, now
+        self._now = now
 
     def row(self, row: JobRow, known: KnownJob | None) -> KnownJob:
         """Count the new events of a job in `rows`; return what is known of it now."""
@@ -197,8 +202,7 @@ class _Count:
     ) -> None:
         before = self.statistics.get(job.group, JobTally())
         self.statistics[job.group] = with_event(before, event, took, **how)
-        if job.group or not self._has_others:
-            self.total = with_event(self.total, event, took, **how)
+        self.total = with_event(self.total, event, took, **how)
 
 
 def _queue(

@@ -66,7 +66,7 @@ class MemberRecord(msgspec.Struct, frozen=True, kw_only=True):
     statistics: Mapping[str, JobTally] = {}
     """The tally of each group; that of "" is for jobs without a group."""
     total: JobTally = JobTally()
-    """The tally of all its jobs; for an external member, of jobs with a group."""
+    """The tally of all its jobs; of an external member, those with a group."""
     settled: float = 0.0
     """The cost of its bursts that are gone."""
     settled_bursts: tuple[BurstId, ...] = ()
@@ -101,9 +101,14 @@ class MemberRecord(msgspec.Struct, frozen=True, kw_only=True):
         """Why it gets no further jobs now; empty if it does. It bounds the record."""
         if self.unconfirmed:
             return "earlier jobs are not submitted yet"
-        if len(self.jobs) >= KNOWN_MOST:
-            return f"{len(self.jobs)} jobs are active or ended in the last five minutes"
-        return ""
+        return self.has_most_jobs
+
+    @property
+    def has_most_jobs(self) -> str:
+        """How many jobs it has if it may have no more; empty if it may."""
+        if len(self.jobs) < KNOWN_MOST:
+            return ""
+        return f"{len(self.jobs)} jobs are active or ended in the last five minutes"
 
 
 class EnsembleRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -75,7 +75,9 @@ def member_row(
     lead will never accept a job.
     """
     record, hosts = member.record, member.ensemble.start.slots.get(member.name, ())
-    why = "" if record.ended is not None else record.refused or record.limited
+    awaited = _awaited_nodes(bursts)
+    if record.ended is None:
+        awaited = record.refused or record.limited or awaited or record.has_most_jobs
     facts = {
         "name": member.name,
         "nodes": record.nodes if record.ended is None else 0,
@@ -92,7 +94,7 @@ def member_row(
         "mode": member.spec.mode,
         "slot": format_hostlist(hosts) if hosts else "",
         "bursts": [_burst(burst) for burst in bursts],
-        "waits_for": why or _awaited_nodes(bursts),
+        "waits_for": awaited,
     }
     if view is None:
         jobs = {

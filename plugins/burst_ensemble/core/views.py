@@ -93,6 +93,7 @@ def _view(
         most=most,
         jobs=(*own, *pool),
         unconfirmed=len(kept.unconfirmed),
+        waits_with_jobs=kept.waits_with_jobs,
         tally=kept.total,
         started=kept.started,
         grown=kept.grown,

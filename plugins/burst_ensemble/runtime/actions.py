@@ -220,7 +220,7 @@ def run_command(spec: EnsembleSpec, intent: RunCustom, uri: str) -> None:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: no such argument
         log.say("%s cannot be run: %s", label, error, level=logging.WARNING)
         return
 

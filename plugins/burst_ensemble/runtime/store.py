@@ -3,10 +3,14 @@
 
 | key | record |
 |---|---|
-| `ensemble/ENSEMBLE` | `EnsembleRecord` without its members |
+| `ensemble-run/ENSEMBLE` | `EnsembleRecord` without its members |
 | `ensemble-member/ENSEMBLE/MEMBER` | `MemberRecord` without its jobs |
 | `ensemble-jobs/ENSEMBLE/MEMBER` | `MemberRecord.jobs` |
 | `ensemble-start/ENSEMBLE` | `EnsembleStart` |
+
+Earlier versions had the whole `EnsembleRecord` under `ensemble/ENSEMBLE`. It is read if
+it is there, and deleted by the next write: so a version that is put back takes no
+record for one without members, and what it writes is newer than the other keys.
 """
 
 from __future__ import annotations
@@ -34,7 +38,7 @@ from burst_ensemble.core.record import (
     plain_duration,
 )
 
-_STATE, _START = "ensemble", "ensemble-start"
+_STATE, _START, _EARLIER = "ensemble-run", "ensemble-start", "ensemble"
 _MEMBER, _JOBS = "ensemble-member", "ensemble-jobs"
 
 
@@ -99,6 +103,10 @@ class EnsembleStore:
         self.unread = _names(texts) - self._records.keys()
         found = _by_key(self._records)
         self._kept = {key: found[key] for key in found.keys() & texts.keys()}
+        for name, one in self._records.items():
+            earlier = f"{_EARLIER}/{name}"
+            if earlier in texts:
+                self._kept |= dict.fromkeys([earlier, *_by_key({name: one})])
         return self._records
 
     def _write(self, after: dict[str, object]) -> None:
@@ -137,7 +145,8 @@ def _by_key(ensembles: EnsembleRecords) -> dict[str, object]:
 def _names(texts: Collection[str]) -> frozenset[str]:
     """Return the ensembles that have a record among these keys."""
     split = (key.split("/") for key in texts)
-    return frozenset(words[1] for words in split if words[0] in {_STATE, _START})
+    kinds = {_STATE, _START, _EARLIER}
+    return frozenset(words[1] for words in split if words[0] in kinds)
 
 
 def _decode(texts: Mapping[str, str]) -> EnsembleRecords:
@@ -162,16 +171,15 @@ def _decode(texts: Mapping[str, str]) -> EnsembleRecords:
 def _decode_one(name: str, texts: Mapping[str, str]) -> Ensemble:
     key = f"{_START}/{name}"
     start = convert(EnsembleStart, from_json(texts[key], dict[str, Any]), key)
+    earlier = texts.get(f"{_EARLIER}/{name}")
+    if earlier is not None:
+        return Ensemble(start, from_json(earlier, EnsembleRecord))
     record = from_json(texts[f"{_STATE}/{name}"], EnsembleRecord)
     members = {}
     for each in (spec.name for spec in start.spec.members):
         own, jobs = f"{_MEMBER}/{name}/{each}", f"{_JOBS}/{name}/{each}"
-        if own in texts:
-            members[each] = msgspec.structs.replace(
-                from_json(texts[own], MemberRecord),
-                jobs=from_json(texts[jobs], dict[JobId, KnownJob]),
-            )
-        else:
-            # Earlier versions had the members in the ensemble's record.
-            members[each] = record.members[each]
+        members[each] = msgspec.structs.replace(
+            from_json(texts[own], MemberRecord),
+            jobs=from_json(texts[jobs], dict[JobId, KnownJob]),
+        )
     return Ensemble(start, record.with_members(members))

@@ -7,13 +7,29 @@ from typing import Any
 
 from burst_ensemble.core.controller import new_record
 from burst_ensemble.core.intents import JobRef
+from burst_ensemble.core.job_rows import JobRow
+from burst_ensemble.core.member_job import run_of
 from burst_ensemble.core.record import Ensemble, EnsembleStart, MemberRecord
 from burst_ensemble_agent.member import AgentMember
 from burst_ensemble_agent.report import REPORT_VERSION, AgentNodes, AgentReport
 
-from tests.plugins.ensemble.core.ensembles import NOW, ensemble, jobs, member, row
+from burst.model.lead import JobState
+from tests.plugins.ensemble.core import ensembles
+from tests.plugins.ensemble.core.ensembles import NOW, ensemble, jobs, member
 
 __all__ = ["NOW", "agent_member", "report", "row"]
+
+
+def row(
+    number: int,
+    state: JobState = JobState.RUN,
+    *,
+    run: str = run_of(NOW),
+    group: str = "step",
+    **changes: Any,
+) -> JobRow:
+    """A job in a report; one without a group is not the ensemble's."""
+    return ensembles.row(number, state, group=group and f"{group}{run}", **changes)
 
 
 def report(**changes: Any) -> AgentReport:

@@ -192,7 +192,7 @@ def test_its_jobs_of_an_earlier_run_that_wait_are_canceled(instance: Instance) -
     """The ensemble was ended and started again meanwhile. Others are not its jobs."""
     names = {1: "e/m/step/0-a1", 2: "e/m/step/0-b2", 3: "by-hand"}
     for number, name in names.items():
-        its = {} if name == "by-hand" else {GROUP: "step"}
+        its = {} if name == "by-hand" else {GROUP: f"step{name[-3:]}"}
         made = job(number, whole(1), preferences=MEMBER, name=name, attributes=its)
         instance.jobs[JobId(number)] = made
     left: list[set[JobId]] = []
@@ -232,8 +232,10 @@ def test_an_instance_that_cannot_be_used_is_an_error(instance: Instance) -> None
 def test_a_report_has_what_usable_nodes_have_and_a_bounded_number_of_jobs() -> None:
     lead = FakeLead()
     lead.drained = {1: "broken"}
-    for number in range(1, JOBS_MOST + 4):
+    for number in range(1, JOBS_MOST + 3):
         lead.jobs[JobId(number)] = job(number, whole(1))
+    own = job(9999, whole(1), preferences=MEMBER, attributes={GROUP: "step-b2"})
+    lead.jobs[own.id] = own
     over = job(0, whole(1))
     lead.jobs[JobId(0)] = msgspec.structs.replace(over, state=JobState.INACTIVE)
     made = make_report("e/m", lead.identity(), lead.observe(), began=1.0, number=1)
@@ -241,6 +243,8 @@ def test_a_report_has_what_usable_nodes_have_and_a_bounded_number_of_jobs() -> N
     assert (made.nodes.up, made.nodes.cores_up) == (1, cores)
     assert (made.nodes.free, made.nodes.cores_free) == (1, cores)
     assert len(made.jobs) == JOBS_MOST
-    assert made.jobs[0].id == 1, "active jobs are first, by their ids"
+    assert [(row.id, row.group) for row in made.jobs[:2]] == [
+        (9999, "step-b2"),
+        (1, ""),
+    ], "active jobs are first, its own before others, then by their ids"
     assert made.more == {JobState.SCHED: 3}
-    assert made.jobs[0].group == ""

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from burst_ensemble.algorithm import JobTally, QueueCounts
@@ -13,11 +15,13 @@ from burst_ensemble.core.intents import Done, JobRef
 from burst_ensemble.core.job_rows import JobsSeen, count_jobs
 from burst_ensemble.core.record import EnsembleStart, KnownJob, MemberRecord, Seen
 from burst_ensemble.core.views import fresh_view, make_views
+from burst_ensemble_agent.report import JOBS_MOST
 
 from burst.errors import BurstError
 from burst.model.active_job import JobOutcome
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
+from tests.plugins.ensemble.core import ensembles
 from tests.plugins.ensemble.core.ensembles import ensemble, member, stepped, wants
 from tests.plugins.ensemble.runtime.ensemble_site import nodes_of
 from tests.plugins.ensemble_agent.agents import NOW, agent_member, report, row
@@ -46,7 +50,7 @@ def test_what_an_agent_reports_is_read() -> None:
                 row(
                     5,
                     JobState.INACTIVE,
-                    t_submit=NOW - 5.0,
+                    run="-b2",
                     t_start=NOW - 3.0,
                     t_finish=NOW + 8.0,
                     result="completed",
@@ -65,10 +69,8 @@ def test_what_an_agent_reports_is_read() -> None:
     )
     assert reading.waiting == {1: 1, 3: 1}
     assert reading.next_jobs == (1, 3), "by urgency"
-    assert found.member.statistics.keys() == {"step", ""}
-    assert found.member.total.finished == 0, (
-        "it was submitted before the ensemble began"
-    )
+    assert found.member.statistics.keys() == {"step"}
+    assert found.member.jobs.keys() == {1, 2, 3}, "4 is somebody's, 5 of an earlier run"
     assert found.member.instance == "flux-1"
     again = agent_member(known=found.member)
     same = again.read(report(jobs=(row(1, t_start=6.0),)), NOW + 1).member
@@ -76,7 +78,7 @@ def test_what_an_agent_reports_is_read() -> None:
 
 
 def test_jobs_that_would_start_on_no_nodes_do_not_wait_for_nodes() -> None:
-    rows = [row(number, JobState.SCHED) for number in (1, 2)]
+    rows = [ensembles.row(number, JobState.SCHED) for number in (1, 2)]
     seen = JobsSeen(rows, {}, held_back={JobId(2)})
     found = count_jobs(MemberRecord(started=NOW), seen, NOW).reading
     assert (found.waiting, found.next_jobs, found.queue.sched) == ({1: 1}, (1,), 2)
@@ -122,7 +124,7 @@ def test_jobs_are_given_until_the_instance_has_them() -> None:
     system = answer.submit[first]["attributes"]["system"]
     assert system["job"] == {"name": first}
     assert system["burst"] == {"tag": "e/m"}
-    assert system["burst_group"] == "step"
+    assert first.endswith(system["burst_group"].removeprefix("step"))
     assert system.keys() == {"duration", "job", "burst", "burst_group"}
     assert one.submitted(report()) == Done()
     told = report(submitted={first: 1, "foreign": 2}, refused={second: "it is full"})
@@ -190,10 +192,35 @@ def test_jobs_of_others_in_its_instance_reach_no_target(others, counted) -> None
     """A joined member has no others: what is in no group was submitted for it."""
     ended = {"t_start": 6.0, "t_finish": 8.0, "result": "completed"}
     rows = [
-        row(number, JobState.INACTIVE, group=group, **ended)
+        ensembles.row(number, JobState.INACTIVE, group=group, **ended)
         for number, group in enumerate(("step", ""), 1)
     ]
     seen = JobsSeen(rows, {}, has_others=others)
     found = count_jobs(MemberRecord(started=NOW), seen, NOW).member
-    assert found.total.success == counted
-    assert found.statistics.keys() == {"step", ""}
+    assert found.total.success == len(found.jobs) == counted
+
+
+def test_its_jobs_are_known_by_their_run_whatever_its_clock_says() -> None:
+    """They are in a report before they are confirmed."""
+    early: dict[str, Any] = {"t_submit": NOW - 15.0}
+    first = agent_member().read(report(jobs=(row(1, JobState.SCHED, **early),)), NOW)
+    assert events(first.member) == {"submit": 1}
+    ended: dict[str, Any] = {
+        "t_start": NOW - 14.0,
+        "t_finish": NOW - 5.0,
+        "result": "completed",
+    }
+    last = row(1, JobState.INACTIVE, **early, **ended)
+    found = agent_member(known=first.member).read(report(jobs=(last,)), NOW + 9)
+    assert found.member.total.success == 1
+    assert found.member.statistics["step"].success == 1
+
+
+def test_beside_thousands_of_jobs_of_others_it_gets_jobs() -> None:
+    others = [row(n, JobState.SCHED, group="") for n in range(1, JOBS_MOST + 1)]
+    seen = agent_member().read(report(jobs=tuple(others)), NOW + 5)
+    assert seen.reading.queue.sched == JOBS_MOST
+    one = agent_member(known=seen.member).ensemble
+    read = {"m": seen.reading}
+    step = stepped(one.start.spec, one.record, read, {"m": wants(submit=("step",))})
+    assert step.record.members["m"].unconfirmed == (OWN,)

@@ -57,18 +57,19 @@ def test_a_restart_of_the_daemon_gives_the_same_jobs_and_counts_none_twice() -> 
     outside.send()
     outside.says.says = MemberDecision(submit=("step",))
     outside.site.step()
-    (job,) = outside.send().submit
+    answer = outside.send()
+    (job,), run = answer.submit, answer.run
     outside.says.says = MemberDecision()
     outside.site.restart()
     assert outside.reports.last == {}
-    (again,) = outside.send(jobs=(row(1),), submitted={job: 1}).submit
+    (again,) = outside.send(jobs=(row(1, run=run),), submitted={job: 1}).submit
     assert again == job
     outside.site.step()
     outside.site.restart()
-    outside.send(jobs=(row(1, t_start=6.0),))
+    outside.send(jobs=(row(1, run=run, t_start=6.0),))
     outside.site.step()
     outside.site.restart()
-    outside.send(jobs=(row(1, t_start=6.0),))
+    outside.send(jobs=(row(1, run=run, t_start=6.0),))
     outside.site.step()
     assert outside.says.saw[-1].tally.events == {"submit": 1, "start": 1}
 
@@ -88,8 +89,14 @@ def test_jobs_of_the_run_before_count_in_no_other() -> None:
     outside.site.down()
     outside.site.sim.tick(2, seconds=3.0)
     outside.says = outside.site.up(members=[OUTSIDE])["m"]
-    waits = row(1, JobState.SCHED, t_submit=began)
-    ended = {"t_submit": began, "t_finish": began + 1, "result": "completed"}
+    waits = row(1, JobState.SCHED, run=first.run, t_submit=began + 100)
+    ended: dict[str, Any] = {
+        "run": first.run,
+        # The clock of the instance may be ahead.
+        "t_submit": began + 100,
+        "t_finish": began + 101,
+        "result": "completed",
+    }
     again = outside.send(
         jobs=(waits, row(2, JobState.INACTIVE, **ended)), submitted={old: JobId(1)}
     )
@@ -177,6 +184,18 @@ def test_reports_of_ensembles_that_are_forgotten_are_dropped() -> None:
     outside.site.store.change(lambda known: {"other": known["other"]})
     outside.send("other.m")
     assert set(outside.reports.last) == {"other/m"}
+
+
+def test_an_agent_of_another_version_is_told_of_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    outside = Outside()
+    for _ in range(2):
+        with pytest.raises(RequestRefused):
+            outside.send(version=3)
+    told = "ensemble sweep: a report about m is refused: the report has version 3"
+    assert caplog.text.count(told) == 1
+    assert "install the daemon's version of burst beside the agent" in caplog.text
 
 
 NO_NODES = AgentNodes(up=0, free=0, cores_up=0, cores_free=0)

@@ -77,6 +77,9 @@ class Triggers:
         for place, rule in enumerate(self._rules):
             before = memory.get(str(place), {})
             happened, seen = _happened(rule, view, values, int(before.get("seen", 0)))
+            if rule.action.name == "submit" and view.waits_with_jobs:
+                # Its jobs would be dropped: what has happened counts later.
+                happened, seen = 0, int(before.get("seen", 0))
             times = _times(rule.action, happened, before, now, view.check)
             done += [rule.action] * times
             if times or seen or before:
@@ -87,7 +90,7 @@ class Triggers:
                 }
         size = _size(view, done, memory)
         if size is not None:
-            remembered[_SIZE] = size
+            remembered[_SIZE] = [view.nodes, size]
         return _decision(view, done, size, remembered)
 
     def problems(self, view: MemberView) -> Sequence[OptionProblem]:
@@ -139,10 +142,12 @@ def _size(
 ) -> int | None:
     """Return the size that the rules have led to; None if the member has it.
 
-    It is remembered until the member has it, as a window may not allow it yet, or until
-    a limit forbids it.
+    It is remembered with the size that the member had, as a window may not allow it
+    yet. A limit that forbids it, and any later change of the size, override it.
     """
-    nodes = view.nodes if view.limited else int(memory.get(_SIZE, view.nodes))
+    had, nodes = memory.get(_SIZE, (view.nodes, view.nodes))
+    if view.limited or had != view.nodes:
+        nodes = view.nodes
     for action in done:
         if action.name in ("grow", "shrink"):
             nodes += action.value if action.name == "grow" else -action.value

@@ -295,6 +295,16 @@ def test_start_happens_once() -> None:
     assert found[0].why == "rules triggered: submit x"
 
 
+def test_jobs_are_submitted_once_the_member_gets_jobs_again() -> None:
+    """What it asked for before would be dropped."""
+    rules = [rule(each, "submit", label="x") for each in ("start", "job-finish")]
+    jobs = (group(left=1),)
+    ended = JobTally(events={"finish": 1})
+    full = view(jobs=jobs, tally=ended, waits_with_jobs="5000 jobs are active")
+    found = sequence(rules, [full, full, view(jobs=jobs, tally=ended)])
+    assert [each.again for each in found] == [(), (), ("x", "x")]
+
+
 def test_an_action_is_repeated_with_a_back_off_in_checks() -> None:
     seen = view(queue=QueueCounts(sched=9))
     rules = [
@@ -317,12 +327,14 @@ def test_of_events_within_a_back_off_none_is_made_up_for() -> None:
 
 
 def test_a_size_is_wanted_until_the_member_has_it() -> None:
-    """A window may not allow it at once; a bound never does."""
+    """A window may not allow it at once; a bound never does. A later size is newer."""
     busy: dict[str, Any] = {"queue": QueueCounts(sched=9)}
     rules = [rule("metric", "grow", name="queue.sched", when="> 5", value=9)]
     views = [view(4, **busy), view(4), view(8), view(4)]
     found = sequence(rules, views)
     assert [each.nodes for each in found] == [8, 8, None, None]
+    resized = sequence(rules, [view(4, **busy), view(5), view(5)])
+    assert [each.nodes for each in resized] == [8, None, None]
     limited = sequence(rules, [view(4, **busy), view(4, limited="nodes"), view(4)])
     assert [each.nodes for each in limited] == [8, None, None]
     assert [each.why for each in found[:2]] == [

@@ -34,6 +34,7 @@ from burst_ensemble.core.intents import (
 )
 from burst_ensemble.core.job_rows import JobsSeen, MemberState, count_jobs
 from burst_ensemble.core.record import Ensemble, EnsembleRecord, EnsembleStart, KnownJob
+from burst_ensemble.core.sizes import resized
 from burst_ensemble.core.views import make_views
 from burst_ensemble.core.wishes import AlgorithmFault, Answer
 
@@ -289,25 +290,37 @@ ASKED: list[dict[str, Any]] = [
 ]
 
 
-def test_a_rule_that_is_triggered_within_a_window_counts_after_it() -> None:
-    spec = ensemble(grow_window=Seconds(30))
+@pytest.mark.parametrize(
+    ("grown_to", "by_hand", "expected"),
+    [(None, None, [2, 2, 4, 4]), (8, None, [2, 2, 8, 8]), (None, 7, [2, 7, 7, 7])],
+)
+def test_a_rule_that_is_triggered_within_a_window_counts_after_it(
+    grown_to: int | None, by_hand: int | None, expected: list[int]
+) -> None:
+    """Unless another algorithm, or a person, has changed the size since."""
+    spec = ensemble(grow_window=Seconds(30), shrink_window=Seconds(30))
     grow = {"trigger": "metric", "name": "waiting", "when": "> 5"}
     rules = [{**grow, "action": {"name": "grow", "value": 2}}]
     triggers, record = make("triggers", rules=rules), begun(spec, m=2)
     record = record.with_member("m", grown=NOW)
     found = []
-    for now in (NOW + 10, NOW + 20, NOW + 30):
+    for now in (NOW + 10, NOW + 20, NOW + 30, NOW + 60):
 
         def ask(
             seen: MemberView, memory: Mapping[str, Memory], now: float = now
         ) -> dict[str, Answer]:
-            return {"rules": triggers.decide(seen, memory.get("rules", {}), now)}
+            other = wants(grown_to if seen.nodes != grown_to else None)
+            rules = triggers.decide(seen, memory.get("rules", {}), now)
+            return {"other": other, "rules": rules}
 
+        if by_hand and now == NOW + 20:
+            record = resized(record, "m", by_hand, "by hand", now - 1)
+        size = record.members["m"].nodes
         waiting = {1: 9} if now == NOW + 10 else {}
-        read = MemberState(reading(2, waiting=waiting), record.members["m"])
+        read = MemberState(reading(size, waiting=waiting), record.members["m"])
         record = look(spec, record, {"m": read}, ask, now).record
         found.append(record.members["m"].nodes)
-    assert found == [2, 2, 4]
+    assert found == expected
 
 
 @pytest.mark.parametrize("order", [1, -1])

@@ -39,6 +39,7 @@ def test_a_command_has_the_variables_that_jobs_may_have_and_no_secret(
     [
         (("sh", "-c", "exit 4"), "command tell of m ended with status 4"),
         (("/nowhere/save.sh",), "command tell of m cannot be run: "),
+        (("true", "a\0b"), "command tell of m cannot be run: embedded null byte"),
     ],
 )
 def test_a_command_that_fails_is_told_in_the_log(

@@ -41,6 +41,7 @@ def test_a_member_gets_more_jobs_as_others_are_forgotten() -> None:
     assert len(site.sim.lead.jobs) == KNOWN_MOST
     with pytest.raises(BurstError, match="sweep/a gets no jobs now: 5000 jobs are"):
         site.ask("submit", member="a", jobs="md", count=1)
+    assert "5000 jobs are active" in site.shown()["member"]["waits_for"]
     end_waiting(site)
     site.step()
     assert site.member("a").total.events["exception"] > KNOWN_MOST / 2

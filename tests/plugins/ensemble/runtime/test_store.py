@@ -38,6 +38,11 @@ def ensemble(name: str, spent: float = 0.0) -> EnsembleRecords:
     return {name: Ensemble(EnsembleStart(spec=spec, userid=100), record)}
 
 
+def encoded(value: object) -> str:
+    """A value of the store."""
+    return msgspec.json.encode(value, enc_hook=plain_duration).decode()
+
+
 class Unsure(MemoryStore):
     """A store that says of a write that it does not know whether it was kept."""
 
@@ -56,7 +61,8 @@ def test_what_is_kept_is_read_again_and_what_is_gone_is_deleted() -> None:
     assert store.read() == {}
     assert store.change(lambda _: ensemble("sweep")) == ensemble("sweep")
     kinds = ("ensemble-member", "ensemble-jobs")
-    its = {"ensemble/sweep", "ensemble-start/sweep", *(f"{k}/sweep/a" for k in kinds)}
+    its = {f"{kind}/sweep/a" for kind in kinds}
+    its |= {"ensemble-run/sweep", "ensemble-start/sweep"}
     assert disk.records.keys() == {"burst/x", *its}
     assert EnsembleStore(disk).read() == ensemble("sweep")
     store.change(lambda _: {})
@@ -101,20 +107,31 @@ def test_a_write_without_an_answer_is_repeated_by_the_next(*, keeps: bool) -> No
     assert EnsembleStore(disk).read() == ensemble("old")
 
 
-def test_members_in_the_record_of_an_earlier_version_are_kept() -> None:
+@pytest.mark.parametrize("is_again", [False, True])
+def test_a_record_of_an_earlier_version_is_read_and_replaced(*, is_again: bool) -> None:
+    """Also if that version was put back meanwhile: its record is the newer one."""
     known = ensemble("sweep", 3.0)["sweep"]
-    old = msgspec.json.encode(known.record, enc_hook=plain_duration).decode()
     disk = MemoryStore()
-    EnsembleStore(disk).change(lambda _: ensemble("sweep", 3.0))
-    del disk.records["ensemble-member/sweep/a"]
-    lost = EnsembleStore(disk)
-    assert lost.read() == {}
-    disk.records["ensemble/sweep"] = old
+    if is_again:
+        EnsembleStore(disk).change(lambda _: ensemble("sweep", 1.0))
+    disk.records |= {
+        "ensemble/sweep": encoded(known.record),
+        "ensemble-start/sweep": encoded(known.start),
+    }
     store = EnsembleStore(disk)
     assert store.read() == {"sweep": known}
-    ended = msgspec.structs.replace(known.record, ended=5.0)
-    store.change(lambda _: {"sweep": Ensemble(known.start, ended)})
-    assert EnsembleStore(disk).read() == {"sweep": Ensemble(known.start, ended)}
+    store.change(lambda known: known)
+    assert "ensemble/sweep" not in disk.records
+    assert EnsembleStore(disk).read() == {"sweep": known}
+
+
+def test_a_member_without_a_record_is_not_taken_for_a_new_one() -> None:
+    disk = MemoryStore()
+    EnsembleStore(disk).change(lambda _: ensemble("sweep"))
+    del disk.records["ensemble-member/sweep/a"]
+    store = EnsembleStore(disk)
+    assert store.read() == {}
+    assert store.unread == {"sweep"}
 
 
 def test_a_member_with_all_jobs_that_it_may_have_fits_a_value() -> None:
