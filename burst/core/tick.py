@@ -134,20 +134,28 @@ def run_tick(
 
 
 def free_unused(
-    records: Records, world: World, settings: Settings, now: float
+    records: Records,
+    world: World,
+    settings: Settings,
+    now: float,
+    *,
+    stored: bool = False,
 ) -> TickResult:
     """Record what happened, and take down what is not needed; begin nothing. Pure.
 
     Used while the store refuses the records, or `run_tick` fails: nothing may be begun
     then, but idle bursts still cost money, as do those whose jobs can only be released
-    on record. Isolated bursts stay, as the results of their jobs would be lost.
+    on record. Unless it is `stored`, isolated bursts stay, as the results of their jobs
+    would be lost.
     """
     tx = Transaction(records, now)
     sync(tx, world, settings, {})
     if world.lead is not None and world.halt is not None:
         end_unreleased(tx, world.lead, world.halt, settings.deadlines.release)
     for burst in list(tx.bursts.values()):
-        if not (burst.quarantined or burst.lease.isolated):
+        # A new one would be on record as provisioned, and its provider is not called.
+        stays = burst.lease.isolated and (not stored or burst.state is State.NEW)
+        if not (burst.quarantined or stays):
             act_on_burst(tx, burst, world, settings)
     keep_accounts(tx, world, settings)
     tx.actions = [action for action in tx.actions if isinstance(action, FREEING)]
