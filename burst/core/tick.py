@@ -55,6 +55,7 @@ KEPT_ENDED = 100
 # How long an ended burst with a tag stays on record at least, in seconds from its end.
 # Whoever requested it reads in this time what it cost, and when its isolated job ran.
 TAGGED_KEPT_S = 900.0
+_NEW = (State.NEW, State.PROVISION)
 _IN_THE_WAY = "its ranks are needed for a job that cannot use it as it is"
 
 
@@ -72,6 +73,15 @@ class TickResult(msgspec.Struct, frozen=True, kw_only=True):
     """Whether some job may be starting, so that the lead should be read again soon."""
     behind: bool = False
     """Whether some jobs are left for the next tick, which should be soon."""
+
+    @property
+    def begins(self) -> bool:
+        """Whether it makes a burst, or has one grow."""
+        return any(
+            event.name == "grow"
+            or (event.name == "submit" and self.records.bursts[burst].state in _NEW)
+            for burst, event in self.events
+        )
 
 
 def result_of(tx: Transaction) -> TickResult:

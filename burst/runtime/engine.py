@@ -362,6 +362,10 @@ class Engine:
         self._apply(taken, now, world.answered)
 
         def act(result: TickResult) -> None:
+            halt = self._undecided
+            if halt is not None and result.begins:
+                # As if the store had refused it.
+                raise LeadError(halt.text(), halt.advice)
             self._apply(result, now)
             # The caller may read the snapshot at once, and must see the change in it.
             self._snapshot = replace(self._snapshot, records=self._records.now)
