@@ -39,6 +39,7 @@ from burst.lead import Lead, WholeQueue
 from burst.model.active_job import ActiveJob
 from burst.model.burst import BurstId
 from burst.model.decision import Decision
+from burst.model.event import cut
 from burst.model.jobid import JobId
 from burst.model.lead import LeadView
 from burst.runtime.action_runner import ActionRunner
@@ -244,13 +245,24 @@ class Engine:
         """Take down what is not needed after deciding has failed. Raises LeadGone."""
         before = self._undecided
         since = before.since if before else now
-        self._undecided = Halt("deciding", since, repr(error), _DEFECT)
+        self._undecided = Halt("deciding", since, cut(repr(error)), _DEFECT)
         if before is None:
             log.failure(
                 "deciding has failed; until it does not, the daemon begins nothing, and"
                 " takes down what is idle"
             )
-        freed = self._freed(world, now, stored=True)
+        try:
+            freed = self._freed(world, now, stored=True)
+        except Exception:  # noqa: BLE001 - the same defect, or another
+            if before is None or before.frees:
+                log.failure("taking down what is idle has failed, too")
+            self._undecided = replace(self._undecided, frees=False)
+            return TickResult(
+                records=self._records.now,
+                events=(),
+                actions=(),
+                decisions=self._standing_decisions(world.lead),
+            )
         freed = self._records.keep(freed, now)
         if self._records.trouble is not None:
             freed = self._freed(world, now)

@@ -11,6 +11,7 @@ from burst.core.resize_request import WantedSize, resize_burst
 from burst.core.tagged_jobs import IsolatedJobs
 from burst.errors import BurstError, LeadError, StoreError
 from burst.model.burst import State
+from burst.model.event import LONGEST_NOTE
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from tests.builders import LENT, whole
@@ -139,3 +140,33 @@ def test_a_held_job_is_released_on_request():
     stop_deciding(sim)
     sim.ask(lambda records, _, __, now: (release_jobs(records, [job], now), None))
     assert sim.lead.jobs[job].urgency == 16
+
+
+def test_a_daemon_that_cannot_take_down_either_goes_on_and_says_so(caplog):
+    sim = Sim.at_rest(deadlines={"idle": "5s"})
+    sim.lead.finish(sim.run_job())
+    sim.fails = True
+    strange = sim.lead.submit(STRANGE, preferences=None, held_at_submit=True)
+    sim.tick(20)
+    halt = sim.engine.snapshot.world.halt
+    assert halt.text().endswith("meanwhile the daemon does nothing")
+    assert sim.state() is State.ONLINE
+    assert caplog.text.count("deciding has failed; ") == 1
+    assert caplog.text.count("taking down what is idle has failed, too") == 1
+    sim.lead.finish(strange, "canceled")
+    del sim.lead.jobs[strange]
+    sim.until(lambda: not sim.cloud.bursts)
+    assert sim.engine.snapshot.world.halt is None
+
+
+def test_an_error_of_any_length_is_told_in_part():
+    sim = Sim.at_rest()
+
+    class Odd:
+        def __getattr__(self, name):
+            raise ValueError(name * 9999)
+
+    sim.fails = True
+    sim.lead.submit(STRANGE, preferences=Odd())
+    sim.tick()
+    assert len(sim.engine.snapshot.world.halt.why) == LONGEST_NOTE
