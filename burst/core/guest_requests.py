@@ -8,13 +8,14 @@ import msgspec
 from burst.config import GuestSettings, Settings
 from burst.core.burst_requests import request_nodes
 from burst.core.commands import take_down_burst
+from burst.core.guest_view import OWNER_SEES
 from burst.core.plan.demands import Demand
 from burst.core.plan.unread_use import unread_use
 from burst.core.records import Records
 from burst.core.select.association_limits import LimitsInUse
 from burst.core.tick import TickResult
 from burst.core.world import World
-from burst.errors import BurstError, Denied
+from burst.errors import BurstError, Denied, LeadError
 from burst.model.burst import BurstId
 
 
@@ -47,6 +48,9 @@ class GuestLimits:
 
     def check(self, userid: int, nodes: int) -> None:
         """Raise BurstError if a guest may not request this many further nodes."""
+        if self._world.halt is not None:
+            # The reason may name jobs of others.
+            raise LeadError("the daemon cannot make bursts at present", OWNER_SEES)
         self._check_site(userid, nodes)
         self._check_association(userid, nodes)
 

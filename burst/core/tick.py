@@ -55,6 +55,7 @@ KEPT_ENDED = 100
 # How long an ended burst with a tag stays on record at least, in seconds from its end.
 # Whoever requested it reads in this time what it cost, and when its isolated job ran.
 TAGGED_KEPT_S = 900.0
+_NEW = (State.NEW, State.PROVISION)
 _IN_THE_WAY = "its ranks are needed for a job that cannot use it as it is"
 
 
@@ -72,6 +73,15 @@ class TickResult(msgspec.Struct, frozen=True, kw_only=True):
     """Whether some job may be starting, so that the lead should be read again soon."""
     behind: bool = False
     """Whether some jobs are left for the next tick, which should be soon."""
+
+    @property
+    def begins(self) -> bool:
+        """Whether it makes a burst, or has one grow."""
+        return any(
+            event.name == "grow"
+            or (event.name == "submit" and self.records.bursts[burst].state in _NEW)
+            for burst, event in self.events
+        )
 
 
 def result_of(tx: Transaction) -> TickResult:
@@ -134,20 +144,28 @@ def run_tick(
 
 
 def free_unused(
-    records: Records, world: World, settings: Settings, now: float
+    records: Records,
+    world: World,
+    settings: Settings,
+    now: float,
+    *,
+    stored: bool = False,
 ) -> TickResult:
     """Record what happened, and take down what is not needed; begin nothing. Pure.
 
     Used while the store refuses the records, or `run_tick` fails: nothing may be begun
     then, but idle bursts still cost money, as do those whose jobs can only be released
-    on record. Isolated bursts stay, as the results of their jobs would be lost.
+    on record. Unless it is `stored`, isolated bursts stay, as the results of their jobs
+    would be lost.
     """
     tx = Transaction(records, now)
     sync(tx, world, settings, {})
     if world.lead is not None and world.halt is not None:
         end_unreleased(tx, world.lead, world.halt, settings.deadlines.release)
     for burst in list(tx.bursts.values()):
-        if not (burst.quarantined or burst.lease.isolated):
+        # A new one would be on record as provisioned, and its provider is not called.
+        stays = burst.lease.isolated and (not stored or burst.state is State.NEW)
+        if not (burst.quarantined or stays):
             act_on_burst(tx, burst, world, settings)
     keep_accounts(tx, world, settings)
     tx.actions = [action for action in tx.actions if isinstance(action, FREEING)]

@@ -94,12 +94,15 @@ class Halt(msgspec.Struct, frozen=True):
     why: str
     advice: str
     """What to do about it."""
+    frees: bool = True
+    """Whether idle bursts are taken down meanwhile."""
 
     def text(self) -> str:
         """Return the trouble in words, with what the daemon does meanwhile."""
+        does = "takes down idle bursts and starts nothing new"
         return (
             f"{self.what} has failed since {moment(self.since)}: {self.why}; meanwhile"
-            " the daemon takes down idle bursts and starts nothing new"
+            f" the daemon {does if self.frees else 'does nothing'}"
         )
 
 
@@ -115,7 +118,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     """For how many seconds until now the lead was not read, as it or the daemon hung; 0
     if it was read all the time, infinity in the first tick of a daemon."""
     halt: Halt | None = None
-    """None while the store takes the records."""
+    """None while the daemon decides, and the store takes the records."""
     providers: Mapping[str, ProviderView] = {}
     """The enabled providers, in the order of the settings."""
     places: Mapping[str, str] = {}

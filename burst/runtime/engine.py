@@ -39,6 +39,7 @@ from burst.lead import Lead, WholeQueue
 from burst.model.active_job import ActiveJob
 from burst.model.burst import BurstId
 from burst.model.decision import Decision
+from burst.model.event import cut
 from burst.model.jobid import JobId
 from burst.model.lead import LeadView
 from burst.runtime.action_runner import ActionRunner
@@ -230,10 +231,7 @@ class Engine:
         except Exception as error:  # noqa: BLE001 - a defect, of any kind
             # If it ended the daemon, each restart would meet it again, and what stands
             # would cost money for as long. The cache may be what it fails on.
-            self._note_undecided(error, now)
-            freed = self._freed(world, now)
-            self._apply(freed, now, world.answered)
-            return freed
+            return self._free_undecided(error, world, now)
         try:
             return self._apply(result, now, world.answered)
         except LeadGone:
@@ -243,19 +241,39 @@ class Engine:
             self._accept(freed, now, world.answered)
             return replace(freed, refusal_cache=refusals)
 
-    def _freed(self, world: World, now: float) -> TickResult:
-        """Return what takes down what is not needed, and begins nothing."""
-        freed = free_unused(self._records.now, world, self._config.settings, now)
-        return replace(freed, decisions=self._standing_decisions(world.lead))
-
-    def _note_undecided(self, error: Exception, now: float) -> None:
-        if self._undecided is None:
+    def _free_undecided(self, error: Exception, world: World, now: float) -> TickResult:
+        """Take down what is not needed after deciding has failed. Raises LeadGone."""
+        before = self._undecided
+        since = before.since if before else now
+        self._undecided = Halt("deciding", since, cut(repr(error)), _DEFECT)
+        if before is None:
             log.failure(
                 "deciding has failed; until it does not, the daemon begins nothing, and"
                 " takes down what is idle"
             )
-        since = self._undecided.since if self._undecided else now
-        self._undecided = Halt("deciding", since, repr(error), _DEFECT)
+        try:
+            freed = self._freed(world, now, stored=True)
+        except Exception:  # noqa: BLE001 - the same defect, or another
+            if before is None or before.frees:
+                log.failure("taking down what is idle has failed, too")
+            self._undecided = replace(self._undecided, frees=False)
+            return TickResult(
+                records=self._records.now,
+                events=(),
+                actions=(),
+                decisions=self._standing_decisions(world.lead),
+            )
+        freed = self._records.keep(freed, now)
+        if self._records.trouble is not None:
+            freed = self._freed(world, now)
+        self._accept(freed, now, world.answered)
+        return freed
+
+    def _freed(self, world: World, now: float, *, stored: bool = False) -> TickResult:
+        """Return what takes down what is not needed, and begins nothing."""
+        settings = self._config.settings
+        freed = free_unused(self._records.now, world, settings, now, stored=stored)
+        return replace(freed, decisions=self._standing_decisions(world.lead))
 
     @property
     def _halt(self) -> Halt | None:
@@ -356,6 +374,10 @@ class Engine:
         self._apply(taken, now, world.answered)
 
         def act(result: TickResult) -> None:
+            halt = self._undecided
+            if halt is not None and result.begins:
+                # As if the store had refused it.
+                raise LeadError(halt.text(), halt.advice)
             self._apply(result, now)
             # The caller may read the snapshot at once, and must see the change in it.
             self._snapshot = replace(self._snapshot, records=self._records.now)

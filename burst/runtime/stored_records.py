@@ -68,7 +68,8 @@ class StoredRecords:
             raise
         except (StoreError, Unreadable) as error:
             self._note(error, now)
-            if not all(isinstance(action, FREEING) for action in result.actions):
+            frees = all(isinstance(action, FREEING) for action in result.actions)
+            if result.begins or not frees:
                 raise
         else:
             if self.trouble is not None:

@@ -37,7 +37,7 @@ _OF_DAEMON = (
     Metric(
         "tick_failures_total",
         "counter",
-        "Ticks whose records could not be stored, so nothing was begun.",
+        "Ticks that could not decide or store their records, so nothing was begun.",
     ),
     Metric(
         "notices_failing",
