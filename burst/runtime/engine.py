@@ -39,7 +39,6 @@ from burst.lead import Lead, WholeQueue
 from burst.model.active_job import ActiveJob
 from burst.model.burst import BurstId
 from burst.model.decision import Decision
-from burst.model.event import cut
 from burst.model.jobid import JobId
 from burst.model.lead import LeadView
 from burst.runtime.action_runner import ActionRunner
@@ -74,8 +73,8 @@ _UNMET_PAUSE = 5.0
 # Seconds until the daemon tries again if it begins nothing (`Halt`).
 _HALT_PAUSE = 5.0
 _DEFECT = (
-    "this is a defect of burst: report it with the error in the daemon's log; a job"
-    " that was submitted at that time may be its cause"
+    "this is a defect of burst: report it with the error; a job that was submitted at"
+    " that time may be its cause"
 )
 replace = msgspec.structs.replace
 
@@ -245,7 +244,9 @@ class Engine:
         """Take down what is not needed after deciding has failed. Raises LeadGone."""
         before = self._undecided
         since = before.since if before else now
-        self._undecided = Halt("deciding", since, cut(repr(error)), _DEFECT)
+        # Anyone may ask for it, and the text of an error may name others' jobs.
+        why = f"{type(error).__name__}, which the daemon's log has in full"
+        self._undecided = Halt("deciding", since, why, _DEFECT)
         if before is None:
             log.failure(
                 "deciding has failed; until it does not, the daemon begins nothing, and"
