@@ -77,7 +77,7 @@ def _check_offline(instance: RunningInstance) -> Iterator[Finding]:
     if not instance.known.name:
         yield wrong(
             "no scheduler is loaded: Flux starts no job, and no nodes are rented",
-            "run flux module load with the scheduler of this site",
+            "run flux modprobe load with the scheduler of this site",
         )
         return
     yield wrong(
