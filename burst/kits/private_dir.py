@@ -17,6 +17,7 @@ import fcntl
 import os
 import re
 import stat
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -67,6 +68,7 @@ class PrivateDirectory:
         self._base, self._has_key = base, has_key
         # Neither has a dot, so no two pairs share a directory.
         self.path = base / f"{owner}.{name}"
+        self._one_locks = threading.Lock()
         self._locked: int | None = None
         self._unlock: Callable[[], object] = bool
 
@@ -107,7 +109,8 @@ class PrivateDirectory:
             raise self._unusable("used", error) from error
         theirs = own.st_mode & 0o066 or own.st_uid != os.geteuid()
         self._refuse(self.path, theirs or not stat.S_ISDIR(own.st_mode))
-        self._lock(own)
+        with self._one_locks:
+            self._lock(own)
 
     def _lock(self, own: os.stat_result) -> None:
         """Lock the directory while this object lives.
