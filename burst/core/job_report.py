@@ -33,7 +33,13 @@ from burst.model.reason import Reason
 _BEFORE_SCHED = {JobState.DEPEND: "dependencies", JobState.PRIORITY: "priority"}
 # Reasons of jobs that start only after somebody acts, whatever nodes become free.
 _ASKS_FOR_SOMEBODY = {
-    each.word for each in (Reason.QUEUE_STOPPED, Reason.QUEUE_GONE, Reason.USER_HOLD)
+    each.word
+    for each in (
+        Reason.QUEUE_STOPPED,
+        Reason.SCHEDULER_OFFLINE,
+        Reason.QUEUE_GONE,
+        Reason.USER_HOLD,
+    )
 }
 
 

@@ -14,7 +14,6 @@ from burst.config import IntakeSettings
 from burst.doctor.facts import ProviderFacts, ReadFailure
 from burst.flux.frobnicator import comes_after_constraints, frobnicator_table
 from burst.flux.identity import parse_access
-from burst.flux.queues import OFFLINE
 from burst.flux_setup.site_tables import SiteTables, site_tables
 from burst.model.confinement import LENT
 from burst.model.finding import Finding, note, ok, wrong
@@ -76,8 +75,7 @@ def check_queue_states(
         why = f" ({queue.reason})" if queue.reason else ""
         which = f" {name}" if name else ""
         # `check_scheduler` says what that means, and what to do.
-        offline = queue.reason == OFFLINE
-        if not queue.started and not offline and name not in kept:
+        if not queue.started and not queue.is_offline and name not in kept:
             yield note(
                 f"{title} is stopped{why}: Flux starts no job of it, and no nodes are"
                 " rented for one",

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from burst.config import IntakeSettings
 from burst.core.plan.slots import RankSlot
 from burst.doctor.facts import ReadFailure
-from burst.flux.queues import OFFLINE
 from burst.flux.scheduler import (
     GRAPH_ADVICE,
     POLICY_ADVICE,
@@ -72,12 +71,12 @@ def _check_offline(instance: RunningInstance) -> Iterator[Finding]:
     after a restart if the lead ended when the scheduler had written R to the KVS and
     the job manager had not heard of it (job_create_from_eventlog in job.c).
     """
-    if not any(queue.reason == OFFLINE for queue in instance.queue_states.values()):
+    if not any(queue.is_offline for queue in instance.queue_states.values()):
         return
     if not instance.known.name:
         yield wrong(
             "no scheduler is loaded: Flux starts no job, and no nodes are rented",
-            "run flux module load with the scheduler of this site",
+            "run flux modprobe load with the scheduler of this site",
         )
         return
     yield wrong(

@@ -51,7 +51,7 @@ def send_leases(client: RpcClient, leases: LeasedRanks) -> None:
         waiting = f"; {first} and others wait" if first else ""
         raise LeadError(
             f"{SCHEDULER} is not loaded any more{waiting}",
-            f"run flux module load {SCHEDULER}, {_HOLD}",
+            f"run flux modprobe load {SCHEDULER}, {_HOLD}",
         ) from None
 
 

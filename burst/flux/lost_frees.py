@@ -63,7 +63,7 @@ class LostFrees:
             log.say(
                 "the scheduler has cores of ranks %s allocated for %s, and the job"
                 " manager has no job there: they count as unused, but get no jobs until"
-                " the scheduler is loaded again (flux module reload)",
+                " the scheduler is loaded again (burst doctor says how)",
                 format_idset(ranks),
                 format_fsd(self._limit_s),
                 level=logging.WARNING,

@@ -12,9 +12,6 @@ from burst.model.lead import QueueView
 
 _LIST = "job-manager.queue-list"
 _STATUS = "job-manager.queue-status"
-OFFLINE = "Scheduler is offline"
-"""Why each queue is stopped while the job manager asks no scheduler for resources, also
-if one is loaded (queue_status_encode in queues.c)."""
 
 
 def read_queues(client: RpcClient) -> Mapping[str, QueueView]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -36,11 +37,10 @@ _NODE_EXCLUSIVE = ("lonodex", "hinodex", "firstnodex")
 _BACKFILLING = "sched-backfill"
 
 
-def scheduler_name(client: RpcClient) -> str:
-    """Return the name of the module that schedules, empty if there is none."""
+def _serving(client: RpcClient) -> Mapping[str, Any]:
+    """Return the module that schedules, as Flux lists it; empty if there is none."""
     modules: list[Mapping[str, Any]] = client.ask("module.list")["mods"]
-    serving = (mod["name"] for mod in modules if "sched" in mod["services"])
-    return str(next(serving, ""))
+    return next((mod for mod in modules if "sched" in mod["services"]), {})
 
 
 def read_scheduler(client: RpcClient) -> Scheduler:
@@ -49,15 +49,19 @@ def read_scheduler(client: RpcClient) -> Scheduler:
     A scheduler that is neither Flux's, Fluxion nor ours is taken to start jobs in
     order.
     """
-    name = scheduler_name(client)
+    module = _serving(client)
+    name = str(module.get("name", ""))
     if name == FLUXION:
         return _read_fluxion(client)
     order = Order.EASY if name == _BACKFILLING else Order.FIFO
-    if name == SCHEDULER:
-        stats: Mapping[str, Any] = client.ask(f"{SCHEDULER}.stats-get")
-        if stats.get("policy") == "backfill":
-            order = Order.EASY
-    return Scheduler(name=name, order=order)
+    if name != SCHEDULER:
+        return Scheduler(name=name, order=order)
+    policy = client.ask(f"{SCHEDULER}.stats-get")["policy"]
+    return Scheduler(
+        name=name,
+        loaded_as=f"{shlex.quote(module['path'])} policy={policy}",
+        order=Order.EASY if policy == "backfill" else Order.FIFO,
+    )
 
 
 def _read_fluxion(client: RpcClient) -> Scheduler:
@@ -205,7 +209,7 @@ def check_scheduler(client: RpcClient, intake: IntakeSettings) -> None:
     if not scheduler.name:
         raise Unreadable(
             "no scheduler is loaded yet",
-            "if the lead has started, run flux module load "
+            "if the lead has started, run flux modprobe load "
             + (SCHEDULER if intake.mode == "scheduler" else "SCHEDULER"),
         )
     if intake.mode == "scheduler" and scheduler.name != SCHEDULER:
@@ -213,7 +217,7 @@ def check_scheduler(client: RpcClient, intake: IntakeSettings) -> None:
             f"[intake] mode is scheduler, but the loaded scheduler is"
             f" {scheduler.name}: jobs that wait for absent nodes would block its queue",
             f"burst setup installs {SCHEDULER}; then run flux module remove"
-            f" {scheduler.name} and flux module load {SCHEDULER}, or set [intake]"
+            f" {scheduler.name} and flux modprobe load {SCHEDULER}, or set [intake]"
             ' mode = "hold", which needs no setup',
         )
     for finding in find_obstacles(scheduler, intake, client.ask("config.get")):

@@ -172,7 +172,7 @@ def _answer(client: RpcClient) -> dict[str, Any]:
     except ServiceMissing:
         raise Unreadable(
             "no scheduler is loaded",
-            "run flux module load with the scheduler of this site",
+            "run flux modprobe load with the scheduler of this site",
         ) from None
 
 

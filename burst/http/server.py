@@ -3,8 +3,8 @@
 
 waitress reads requests and sends answers in one thread for all connections, so a client
 that sends or reads slowly takes a few kilobytes and one of MOST_CONNECTIONS. It loses
-that after LONGEST_S, however much it sends meanwhile: others wait for so long at most
-while slow clients have all connections.
+that after LONGEST_S, however much it sends meanwhile. While slow clients have all
+connections, others wait for so long, and longer if more slow clients wait before them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import os
 import socket
 import stat
 import threading
+import time
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -98,7 +100,6 @@ class HttpServer:
             threads=THREADS,
             connection_limit=MOST_CONNECTIONS,
             channel_timeout=IDLE_S,
-            cleanup_interval=1,
             max_request_header_size=HEAD_BYTES,
             # waitress accepts only fewer bytes than this.
             max_request_body_size=routes.longest_body + 1,
@@ -106,6 +107,8 @@ class HttpServer:
             asyncore_use_poll=True,
             ident="burst",
         )
+        self._first_seen = weakref.WeakKeyDictionary[Any, float]()
+        """Since when connections exist, by the monotonic clock."""
         self._close_idle = self._server.maintenance
         self._server.maintenance = self._close_slow
 
@@ -141,13 +144,18 @@ class HttpServer:
                     os.unlink(self.address.path)
 
     def _close_slow(self, now: float) -> None:
-        """Close connections that are idle or too old; waitress calls it each second.
+        """Close connections that are idle or too old; called at least each second.
 
-        Its own way sees only how long nothing at all came or went.
+        Its own way sees only how long nothing at all came or went, by the clock of the
+        host, which may be set back.
         """
+        # Else waitress waits until that clock has come so far. Its loop takes a second
+        # at most, and looks at all connections anyway.
+        self._server.next_channel_cleanup = 0
         self._close_idle(now)
+        seen = time.monotonic()
         for connection in list(self._server.active_channels.values()):
-            age = now - connection.creation_time
+            age = seen - self._first_seen.setdefault(connection, seen)
             answering = bool(connection.requests)
             if age > self._longest_s and not answering:
                 # First an answer that is being read is sent.

@@ -17,6 +17,7 @@ import fcntl
 import os
 import re
 import stat
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -54,16 +55,20 @@ def default_base() -> Path:
 class PrivateDirectory:
     """The private directory of one provider of one owner."""
 
-    def __init__(self, base: Path, owner: str, name: str) -> None:
+    def __init__(
+        self, base: Path, owner: str, name: str, *, has_key: bool = True
+    ) -> None:
+        """Take its place. `has_key`: whether the provider's key `dir` names `base`."""
         for word in (owner, name):
             if not is_safe_name(word):
                 raise Refused(
                     f"{word!r} cannot be part of a directory name",
                     "use letters, digits and dashes",
                 )
-        self._base = base
+        self._base, self._has_key = base, has_key
         # Neither has a dot, so no two pairs share a directory.
         self.path = base / f"{owner}.{name}"
+        self._one_locks = threading.Lock()
         self._locked: int | None = None
         self._unlock: Callable[[], object] = bool
 
@@ -103,8 +108,9 @@ class PrivateDirectory:
         except OSError as error:
             raise self._unusable("used", error) from error
         theirs = own.st_mode & 0o066 or own.st_uid != os.geteuid()
-        _refuse(self.path, theirs or not stat.S_ISDIR(own.st_mode))
-        self._lock(own)
+        self._refuse(self.path, theirs or not stat.S_ISDIR(own.st_mode))
+        with self._one_locks:
+            self._lock(own)
 
     def _lock(self, own: os.stat_result) -> None:
         """Lock the directory while this object lives.
@@ -140,8 +146,8 @@ class PrivateDirectory:
         ):
             raise Refused(
                 f"{self.path}: the file system of {place} is full",
-                "free space on it, or set dir to a directory on another one; then the"
-                " provider is used again, without a restart",
+                f"free space on it{self._or_dir('a directory on another one')}; then"
+                " the provider is used again, without a restart",
             )
 
     @contextlib.contextmanager
@@ -150,13 +156,13 @@ class PrivateDirectory:
         if self._base.is_symlink():
             raise Refused(
                 f"{self._base}: is a symbolic link, which others may have made",
-                "remove it, or set dir to the directory that it points to",
+                f"remove it{self._or_dir('the directory that it points to')}",
             )
         base = os.open(self._base, _DIRECTORY)
         try:
             found = os.fstat(base)
             shared = found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX
-            _refuse(self._base, shared or found.st_uid not in (0, os.geteuid()))
+            self._refuse(self._base, shared or found.st_uid not in (0, os.geteuid()))
             yield base
         finally:
             os.close(base)
@@ -174,7 +180,19 @@ class PrivateDirectory:
                 "if systemd runs the daemon, let it write there: `systemctl edit burst`"
                 f" with [Service] and ReadWritePaths={self._base}",
             )
-        return Refused(what, "set dir to a directory that this user may write")
+        other = self._or_dir("a directory that this user may write")
+        return Refused(what, f"let this user write there{other}")
+
+    def _refuse(self, path: Path, wrong: int) -> None:
+        if wrong:
+            raise Refused(
+                f"{path}: others may write there, or could before",
+                f"remove it{self._or_dir('a directory of this user')}",
+            )
+
+    def _or_dir(self, which: str) -> str:
+        """Return the advice to name another directory; empty if no key does."""
+        return f", or set dir to {which}" if self._has_key else ""
 
     @classmethod
     def owners(cls, base: Path) -> list[tuple[str, str]]:
@@ -233,11 +251,3 @@ def disk_errors(path: Path, *, writing: bool = False) -> Iterator[None]:
             f"{error.filename or path}: {error.strerror or error}",
             f"check the file system of {path}",
         ) from error
-
-
-def _refuse(path: Path, wrong: int) -> None:
-    if wrong:
-        raise Refused(
-            f"{path}: others may write there, or could before",
-            "remove it, or set dir to a directory of this user",
-        )

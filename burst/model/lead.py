@@ -221,6 +221,9 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
         return max(self.urgency, self.preferences.urgency)
 
 
+_OFFLINE = "Scheduler is offline"
+
+
 class QueueView(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a queue takes jobs and starts them (flux-queue(1))."""
 
@@ -228,6 +231,15 @@ class QueueView(msgspec.Struct, frozen=True, kw_only=True):
     enabled: bool = True
     reason: str = ""
     """The reason that was given when it was stopped, or else disabled."""
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether it starts no jobs as Flux asks no scheduler for resources.
+
+        All queues are so then, also if a scheduler is loaded. Flux tells it by the text
+        of the reason alone (queue_status_encode in queues.c).
+        """
+        return not self.started and self.reason == _OFFLINE
 
 
 class LeasedRanks(msgspec.Struct, frozen=True):

@@ -81,6 +81,7 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.NOT_YET_READ: _NEXT_TICK,
     Reason.USER_HOLD: _user("releases it: flux job urgency JOBID 16"),
     Reason.QUEUE_STOPPED: _admin("starts the queue: flux queue start{queue}"),
+    Reason.SCHEDULER_OFFLINE: _admin("does what burst doctor says of the scheduler"),
     Reason.QUEUE_CLOSED: _admin("enables the queue: flux queue enable{queue}"),
     Reason.QUEUE_GONE: _user(
         "submits it again to a queue that exists, unless an administrator adds this"

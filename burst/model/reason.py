@@ -128,6 +128,11 @@ class Reason(enum.Enum):
         " (flux queue start{queue}); no nodes are rented for it",
         memo="waiting",
     )
+    SCHEDULER_OFFLINE = _not_refused(
+        "Flux's scheduler is offline, so Flux starts no job; no nodes are rented for"
+        " it",
+        memo="waiting",
+    )
     QUEUE_CLOSED = _not_refused(
         "its queue{queue} is disabled{why} (flux queue enable{queue}); no nodes are"
         " rented for it",

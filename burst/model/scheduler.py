@@ -41,6 +41,9 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str = ""
     """The name of its module; empty if there is none, or it is not known."""
+    loaded_as: str = ""
+    """What `flux module load` was given if that is not the name: the path of a file
+    that is in no directory where Flux looks, and its arguments."""
     order: Order = Order.FIFO
     policies: Mapping[str, str] = {}
     """Fluxion's policy of each queue, `default` for an instance without named queues;
@@ -81,7 +84,7 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
                 f"flux module remove {FLUXION}, flux module reload {MATCHER}, flux"
                 f" module load {FLUXION}"
             )
-        return f"flux module reload {self.name or 'SCHEDULER'}"
+        return f"flux module reload {self.loaded_as or self.name or 'SCHEDULER'}"
 
     @property
     def fcfs_queues(self) -> tuple[str, ...]:

@@ -70,7 +70,7 @@ class KindProvider(PodSettingsProvider):
         self._settings = settings
         self._reach = reach or self._reach_cluster
         self._base = base or default_base()
-        self._directory = PrivateDirectory(self._base, owner, name)
+        self._directory = PrivateDirectory(self._base, owner, name, has_key=False)
         self._programs = Programs(environment)
         tags = f"{owner} {name}"
         self._cluster = KindCluster(

@@ -43,7 +43,7 @@ class KindSettings(PodSettings, frozen=True, kw_only=True):
 
     retired: ClassVar[Mapping[str, str]] = {
         **PodSettings.retired,
-        "dir": "remove it: files of the cluster are in /tmp/burst-UID",
+        "dir": "remove it once no burst lives: the files are in /tmp/burst-UID",
         "kind": "remove it: the program is found by the daemon's PATH",
         "node_image": f"{_IN_CONFIG}, as image of each of nodes",
         "nodes": f"{_IN_CONFIG}, as nodes: a control-plane and workers",

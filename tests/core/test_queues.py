@@ -4,6 +4,7 @@
 import pytest
 
 from burst.core.actions import ProvisionBurst
+from burst.model.decision import Decision
 from burst.model.job_limits import JobLimits
 from burst.model.lead import QueueView
 from burst.model.reason import Reason
@@ -11,6 +12,7 @@ from tests.builders import LENT, T0, but, identity, job, slots, view, whole, wor
 from tests.core.ticks import tick_once
 
 FOUR = whole(4)
+OFFLINE = QueueView(started=False, reason="Scheduler is offline")
 NAMES = ("batch", "burst", "burst-ready")
 
 
@@ -44,6 +46,11 @@ def test_a_queue_that_takes_and_starts_jobs_is_rented_for() -> None:
         ),
         (QueueView(started=False, reason="no"), Reason.QUEUE_STOPPED, "stopped (no)"),
         (
+            OFFLINE,
+            Reason.SCHEDULER_OFFLINE,
+            "Flux's scheduler is offline, so Flux starts no job",
+        ),
+        (
             QueueView(enabled=False, reason="maintenance"),
             Reason.QUEUE_CLOSED,
             "its queue batch is disabled (maintenance) (flux queue enable batch)",
@@ -58,10 +65,18 @@ def test_for_one_that_does_not_nothing_is_rented(state, reason, says) -> None:
     assert "no nodes are rented for" in text
 
 
+def test_a_queue_is_not_to_be_started_where_only_the_scheduler_is_offline() -> None:
+    _, text, _ = decided(FOUR, batch=OFFLINE)
+    step = Decision(Reason.SCHEDULER_OFFLINE).next_step()
+    assert "burst doctor" in step
+    assert "queue" not in text + step
+
+
 @pytest.mark.parametrize(
     ("ready", "reason"),
     [
         (QueueView(started=False), Reason.QUEUE_STOPPED),
+        (OFFLINE, Reason.SCHEDULER_OFFLINE),
         (QueueView(enabled=False), Reason.QUEUE_DISABLED),
     ],
 )

@@ -44,8 +44,8 @@ def test_fluxion_that_backfills_is_well() -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("sched-burst", "'already allocated' names the job"),
-        ("sched-burst", "flux module reload sched-burst"),
+        ("sched-simple", "'already allocated' names the job"),
+        ("sched-simple", "flux module reload sched-simple"),
         ("", "no scheduler is loaded"),
     ],
 )

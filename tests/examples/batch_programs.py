@@ -6,6 +6,7 @@ group); it is gone once it has ended, or listed with a file `ends` as one that c
 ended any more. A machine is this host under another name. Files in WORLD:
 
     refuses          what a batch system says that takes no job
+    ended            what qstat says of a job that has ended since qselect listed it
     MACHINE-is-away, MACHINE-has-no-pgrep
     MACHINE-waits    for which machine a command there waits to be asked, too
 """
@@ -154,10 +155,15 @@ def pbs(program: str, words: list[str]) -> None:
             submit(name, {})
         case "qselect":
             assert words == ["-u", me()]
-            mine = ("6", "7", "9", *(number for number, _ in jobs()))
+            mine = ["6", "7", "9", *(number for number, _ in jobs())]
+            mine += ["5"] * (WORLD / "ended").exists()
             print(*(f"{number}.server" for number in mine), sep="\n")  # noqa: T201
         case "qstat":
-            query([word.removesuffix(".server") for word in words[3:]])
+            numbers = [word.removesuffix(".server") for word in words[3:]]
+            query(numbers)
+            if "5" in numbers:
+                print((WORLD / "ended").read_text(), file=sys.stderr)  # noqa: T201
+                sys.exit(35)
         case "qdel":
             numbers = [word.removesuffix(".server") for word in words]
             end_all(numbers, "qdel: Request invalid for state of job {}.server")

@@ -22,7 +22,13 @@ from burst_command.provider import CommandProvider
 from burst_command.settings import CommandSettings
 
 from burst.config import convert, load
-from burst.errors import InsufficientCapacity, NotFound, Refused, Transient
+from burst.errors import (
+    InsufficientCapacity,
+    NotFound,
+    ProviderError,
+    Refused,
+    Transient,
+)
 from burst.model.finding import Level
 from burst.provider import BurstSpec, Phase
 from burst.testing import example_lead, example_spec
@@ -273,6 +279,30 @@ def test_a_job_of_pbs_that_is_ending_has_failed_and_is_let_end(world: World) -> 
     told = {"state": "failed", "why": "its job has ended"}
     assert row == {"name": burst["name"], **told}
     world.ask("pbs", "end", burst)
+
+
+@needs_name
+@pytest.mark.parametrize(
+    ("says", "error"),
+    [
+        ("qstat: Unknown Job Id 5.server", None),
+        ("qstat: 5.server Job has finished, use -x or -H to obtain", None),
+        ("qstat: Unknown Job Id 5.server\nConnection refused", Transient),
+        # It was killed before it had printed all.
+        ("", Transient),
+    ],
+)
+def test_a_job_of_pbs_that_ends_before_it_is_read_is_left_out(
+    world: World, says: str, error: type[ProviderError] | None
+) -> None:
+    world.add_ending("burst.check-1.site.burst-0")
+    (world.path / "ended").write_text(says)
+    provider = world.provider("pbs")
+    if error is None:
+        assert len(provider.observe()) == 1
+        return
+    with pytest.raises(error):
+        provider.observe()
 
 
 @pytest.mark.parametrize("name", [BY_PBS, "lsf"])

@@ -36,7 +36,10 @@ def constant(answer: Any) -> Callable[[Any], Answer]:
 
 
 def client(*modules: str, **services: Any) -> RpcClient:
-    loaded = [{"name": name, "services": [name, "sched"]} for name in modules]
+    loaded = [
+        {"name": name, "path": f"/a b/{name}.py", "services": [name, "sched"]}
+        for name in modules
+    ]
     others = [{"name": "kvs", "services": ["kvs"]}]
     answers = {
         "module.list": {"mods": [*others, *loaded]},
@@ -80,9 +83,13 @@ def test_ours_is_taken() -> None:
 @pytest.mark.parametrize(
     ("modules", "error", "advice"),
     [
-        (("sched-simple",), ConfigError, "flux module remove sched-simple"),
+        (
+            ("sched-simple",),
+            ConfigError,
+            "flux module remove sched-simple and flux modprobe load sched-burst",
+        ),
         # The lead's rc1 runs, so that the daemon has to wait.
-        ((), Unreadable, "flux module load sched-burst"),
+        ((), Unreadable, "flux modprobe load sched-burst"),
     ],
 )
 def test_another_is_refused_and_none_is_waited_for(
@@ -166,15 +173,20 @@ def test_what_fluxion_repeats_is_refused() -> None:
         check_scheduler(late, MODE_HOLD)
 
 
+def ours(policy: str, **more: Any) -> Scheduler:
+    again = f"'/a b/{SCHEDULER}.py' policy={policy}"
+    return Scheduler(name=SCHEDULER, loaded_as=again, **more)
+
+
 @pytest.mark.parametrize(
     ("asked", "known"),
     [
         (client("sched-simple"), Scheduler(name="sched-simple")),
         (client("sched-backfill"), Scheduler(name="sched-backfill", order=Order.EASY)),
-        (client(SCHEDULER), Scheduler(name=SCHEDULER)),
+        (client(SCHEDULER), ours("fifo")),
         (
             client(SCHEDULER, **{f"{SCHEDULER}.stats-get": {"policy": "backfill"}}),
-            Scheduler(name=SCHEDULER, order=Order.EASY),
+            ours("backfill", order=Order.EASY),
         ),
         (
             fluxion({"a": "hybrid", "b": "conservative"}, policy="lonodex"),

@@ -11,8 +11,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import waitress.channel
+import waitress.server
 
 from burst.config import parse_listen
 from burst.errors import ConfigError
@@ -283,6 +286,20 @@ def test_clients_that_trickle_give_their_connections_back() -> None:
             began = time.monotonic()
             assert ask(server.port, "/open").status == 200
             assert time.monotonic() - began < IDLE_S
+
+
+def test_a_clock_that_is_set_back_keeps_no_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = SimpleNamespace(time=time.time)
+    for module in waitress.server, waitress.channel:
+        monkeypatch.setattr(module, "time", clock)
+    with serving(*ROUTES, longest_s=0.5) as server:
+        send_raw(server.port, b"GET /open HTTP/1.1\r\nX-Slow: ")
+        clock.time = lambda: time.time() - 3600
+        began = time.monotonic()
+        send_raw(server.port, b"GET /open HTTP/1.1\r\nX-Slow: ")
+        assert time.monotonic() - began < IDLE_S
 
 
 def test_clients_that_read_a_trickle_give_threads_and_connections_back() -> None:

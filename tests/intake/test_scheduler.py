@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -225,8 +226,9 @@ def test_backfill_starts_as_many_jobs_at_once_as_there_are_cores(
 
 
 @LOADS_IT
+@pytest.mark.parametrize("name", ["sched-simple", "sched-burst"])
 def test_a_scheduler_that_flux_stopped_is_reported_with_what_starts_it_again(
-    instance: FluxInstance, user: UserCli
+    instance: FluxInstance, user: UserCli, name: str
 ) -> None:
     """After a crash: it has committed R, the job manager has not heard of it."""
     user.do("queue", "stop")
@@ -240,13 +242,17 @@ def test_a_scheduler_that_flux_stopped_is_reported_with_what_starts_it_again(
     user.do("kvs", "put", "--sync", f"{key}.R={json.dumps(R)}")
     instance.kill()
     instance.start()
+    if name == "sched-burst":
+        user.use_scheduler("policy=backfill")
     user.do("queue", "start")
     wait_until(lambda: "already allocated" in user.do("dmesg"), "it to be stopped")
     (found,) = check_scheduler(read_instance(instance.uri), IntakeSettings())
     assert found.level is Level.WRONG
-    assert "sched-simple is loaded" in found.what
-    assert "flux module reload sched-simple" in found.advice
+    assert f"{name} is loaded" in found.what
     user.do("cancel", stuck)
-    user.do("module", "reload", "sched-simple")
+    _, _, again = found.advice.partition("load the scheduler again: flux ")
+    user.do(*shlex.split(again))
     user.ended(behind)
+    if name == "sched-burst":
+        assert user.stats()["policy"] == "backfill"
     assert not list(check_scheduler(read_instance(instance.uri), IntakeSettings()))

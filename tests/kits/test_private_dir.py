@@ -3,6 +3,8 @@ import errno
 import fcntl
 import os
 import stat
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,8 @@ from burst.kits.private_dir import (
     disk_errors,
     is_safe_name,
 )
+
+THREADS = 4
 
 
 @pytest.mark.parametrize(
@@ -183,6 +187,31 @@ def test_it_is_locked_while_it_is_in_use(tmp_path: Path) -> None:
     second.close()
     second.open()
     assert not may_be_cleaned(second.path)
+
+
+def test_threads_that_lock_it_at_once_leave_it_locked(tmp_path: Path) -> None:
+    for number in range(200):
+        home = PrivateDirectory(tmp_path, "owner", f"name{number}")
+        home.path.mkdir(mode=0o700)
+        start = threading.Barrier(THREADS)
+
+        def check(
+            home: PrivateDirectory = home, start: threading.Barrier = start
+        ) -> None:
+            start.wait()
+            home.check()
+
+        with ThreadPoolExecutor(THREADS) as pool:
+            for done in [pool.submit(check) for _ in range(THREADS)]:
+                done.result()
+        assert descriptors(home.path) == 1
+        assert not may_be_cleaned(home.path)
+
+
+def descriptors(path: Path) -> int:
+    """Return how many descriptors of this process are of a directory."""
+    links = Path("/proc/self/fd").iterdir()
+    return sum(os.path.realpath(link) == os.path.realpath(path) for link in links)
 
 
 def may_be_cleaned(path: Path) -> bool:

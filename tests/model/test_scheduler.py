@@ -43,6 +43,10 @@ def test_it_is_named(known: Scheduler, title: str, fcfs: tuple[str, ...]) -> Non
         (Scheduler(), "flux module reload SCHEDULER"),
         (Scheduler(name="sched-simple"), "flux module reload sched-simple"),
         (
+            Scheduler(name="sched-burst", loaded_as="/a/b.py policy=fifo"),
+            "flux module reload /a/b.py policy=fifo",
+        ),
+        (
             Scheduler(name=FLUXION),
             "flux module remove sched-fluxion-qmanager, flux module reload"
             " sched-fluxion-resource, flux module load sched-fluxion-qmanager",

@@ -16,7 +16,7 @@ from burst.errors import ConfigError
     ("kind", "key", "advice"),
     [
         (CommandSettings, "limit", "remove it: each call of the program may take 1m"),
-        (KindSettings, "dir", "remove it: files of the cluster are in /tmp/burst-UID"),
+        (KindSettings, "dir", "remove it once no burst lives"),
         (FluxSettings, "bank", r'write it in options: "--bank=\.\.\."'),
     ],
 )

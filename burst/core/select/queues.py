@@ -55,6 +55,8 @@ def why_not_started(name: str, lead: LeadView, gone: str = _GONE) -> Decision | 
             facts = {"queue": "without a name", "help": _NO_QUEUE}
         # If a lead has queues, all of them are read.
         return Decision(Reason.QUEUE_GONE, facts) if lead.queues else None
+    if queue.is_offline:
+        return Decision(Reason.SCHEDULER_OFFLINE)
     if not queue.started:
         facts = {"queue": f" {name}" if name else "", "why": _why(queue)}
         return Decision(Reason.QUEUE_STOPPED, facts)

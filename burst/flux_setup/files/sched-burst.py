@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Flux scheduler in which jobs that may burst wait without blocking other jobs.
 
-    flux module load sched-burst [policy=fifo|backfill] [lent=burst]
-                                 [log-level=LEVEL]
+    flux module load DIR/sched-burst.py [policy=fifo|backfill] [lent=burst]
+                                         [log-level=LEVEL]
 
 It is Flux's own sched-fifo or sched-backfill (flux-core 0.84 or later) with one
 addition. Ranks with the property `burst` in R are lent: their brokers may be absent. A

@@ -41,6 +41,15 @@ def test_settings_that_name_no_cluster_are_refused(
         kind.provider(**changes)
 
 
+def test_no_key_is_advised_that_it_does_not_have(kind: KindHarness) -> None:
+    link = kind.path / "link"
+    link.symlink_to(kind.path)
+    provider = KindProvider("far", kind.settings, kind.owner, base=link)
+    with pytest.raises(Refused, match="is a symbolic link") as raised:
+        provider.observe()
+    assert raised.value.advice == "remove it"
+
+
 def test_a_cluster_of_ours_is_called_as_the_provider(kind: KindHarness) -> None:
     provider = kind.provider(cluster="")
     (finding, *_) = provider.examine(None)
