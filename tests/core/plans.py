@@ -50,7 +50,8 @@ def live_burst(name, pool, idle=True, jobs=frozenset(), **source):
 def plan(*demands, lead=None, taken=(), offers=None, live=(), limits=None, **kw):
     """Return the plan. `taken` are names of slots that are not free, and never are;
     `busy` when ranks of slots come free, by the slot's name; `holders` whose they are;
-    `drained` which ranks a person has drained, and why.
+    `drained` which ranks a person has drained, and why; `staying` which bursts stay
+    without jobs, and until when.
     """
     lead = lead or identity()
     found = find_slots(lead)
@@ -69,6 +70,7 @@ def plan(*demands, lead=None, taken=(), offers=None, live=(), limits=None, **kw)
         drained=drained,
         ends=ends,
         holders={**kw.pop("holders", {}), **there},
+        staying=kw.pop("staying", {}),
     )
     totals = {each.key: each.offer.total for each in market.known}
     limits, purchases = settings(limits=limits or {}).limits, kw.pop("purchases", None)

@@ -94,6 +94,29 @@ def test_what_is_free_first_is_promised(need, busy, slots, start):
     assert made.decisions[9].reason is Reason.RESERVED
 
 
+@pytest.mark.parametrize(
+    ("wanted", "changes", "start"),
+    [
+        (demand(1, 4, HOUR), {}, T0 + 50),
+        # Other ranks are free, and limits allow those once it needs no further nodes.
+        (demand(1, 4, HOUR), {"taken": (), "limits": {"max_nodes": 4}}, T0 + 50),
+        (demand(1, 4, HOUR, where="together"), {}, T0 + 50),
+        (demand(1, 4, 3 * HOUR), {}, T0 + 99),
+        (but(demand(1, 6, HOUR, where="together"), rest=whole(4)), {}, T0 + 99),
+    ],
+    ids=["it joins", "by limits", "it has enough", "it ends before", "not for a rest"],
+)
+def test_the_nodes_of_a_burst_that_stays_are_promised_to_those_that_can_join_it(
+    wanted, changes, start
+):
+    live = room("burst-1", free=0)
+    live.source.lasts = 2 * HOUR
+    kw = {"taken": ("burst-0", "burst-2"), **changes}
+    stays = {of("burst-1"): T0 + 99}
+    made = planned(wanted, busy={"burst_1": T0 + 50}, rooms=[live], staying=stays, **kw)
+    assert [each.start for each in made.promises] == [start]
+
+
 def test_a_job_is_told_its_place_and_what_ends_before():
     (told,) = planned(demand(9, 10), busy={"burst_1": T0 + HOUR}).decisions.values()
     text = told.text()
