@@ -15,6 +15,7 @@ from burst.core.plan.lenders import LiveBurst
 from burst.core.plan.limits import Usage
 from burst.core.plan.offers import provider_offers
 from burst.core.plan.planner import make_plan
+from burst.core.plan.possible_offers import PossibleOffers
 from burst.core.plan.rank_table import RankTable
 from burst.core.plan.run_time import RunTimes
 from burst.core.plan.slots import find_slots
@@ -78,14 +79,20 @@ def plan(*demands, lead=None, taken=(), offers=None, live=(), limits=None, **kw)
     patience = kw.pop("patience", 3600.0)
     whole_nodes = kw.pop("whole_nodes", False)
     wished = PlanSettings(**kw)
+    isolated = IsolatedFacts(identity())
     context = PlanContext(
         now=T0,
-        table=RankTable(found, ranks, market.providers),
-        constraints=Constraints(lead),
+        possible=PossibleOffers(
+            table=RankTable(found, ranks, market.providers),
+            constraints=Constraints(lead),
+            isolated=isolated,
+            spread=wished.spread,
+            largest=usage.largest_burst,
+        ),
         eligible=Eligibility(
             market,
             usage,
-            IsolatedFacts(identity()),
+            isolated,
             share_users=wished.share_users,
             run_times=RunTimes(market, [each.source.lasts for each in live]),
         ),
