@@ -431,6 +431,23 @@ def test_an_idle_burst_that_the_job_can_have_stays_for_it():
     assert (len(made.promises), made.ending) == (1, frozenset())
 
 
+@pytest.mark.parametrize("mode", ["", "isolated"])
+def test_an_idle_burst_makes_way_for_an_isolated_one_if_a_limit_wants_that(mode):
+    isolated = but(demand(1, 4, mode=mode), isolated=Isolated(kind="job"))
+    made = planned(
+        isolated,
+        busy={"burst_0": 0.0},
+        rooms=[room("burst-0", free=2, idle=True)],
+        limits={"max_nodes": 4},
+        offers={"local": [offer(modes=("isolated", "joined"))]},
+    )
+    assert (made.ending, made.awaited) == ({of("burst-0")}, frozenset())
+    assert made.decisions[1].text() == (
+        "starts as soon as limits allow it, on 4 nodes of local/small; kept for it: so"
+        " much of the limits"
+    )
+
+
 def test_an_idle_burst_that_a_job_ahead_has_got_does_not_make_way():
     rooms = [room("burst-1", free=4, user=2, idle=True)]
     busy = {"burst_1": 0.0, "burst_2": 0.0}

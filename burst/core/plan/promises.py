@@ -51,8 +51,8 @@ class Kept(NamedTuple):
     """Live bursts that have these ranks, or count against a limit of the job."""
     cannot_stay: frozenset[BurstId]
     """Bursts in `gone` that cannot wait idle for the job: a limit requires their end,
-    and the job also gets other ranks of their slots, for which a further burst would
-    be made."""
+    and the job gets an isolated burst, or also other ranks of their slots, for which a
+    further burst would be made."""
 
     def decision(self, refusals: tuple[OfferRejection, ...]) -> Decision:
         """Return the decision on the job; `refusals` are why it has nothing now."""
@@ -74,7 +74,8 @@ class Kept(NamedTuple):
         if not self.place.known:
             return f"when {last} ends, at an unknown time"
         if not self.place.start:
-            return "as soon as its nodes are free"
+            what = "its nodes are free" if self.promise.ranks else "limits allow it"
+            return f"as soon as {what}"
         if self.due:
             return f"as soon as {last} ends"
         return f"about {exact_moment(self.place.start)}, when {last} ends"
@@ -219,7 +220,9 @@ class Promises:
         ranks = context.table.ranks_for(place)
         gone = room.gone | context.table.holders(ranks)
         cannot_stay = frozenset(
-            burst for burst in room.gone if self._shares_slot(burst, place, pieces)
+            burst
+            for burst in room.gone
+            if source.isolated or self._shares_slot(burst, place, pieces)
         )
         began = max(place.start, context.now)
         until = demand.end(began) if place.known else math.inf
