@@ -200,6 +200,7 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.LIMIT_RESERVED: _AS_OTHERS_END,
     Reason.NOT_HELD: _user("submits it again with --burst"),
     Reason.LOST_RECORD: _admin("takes that burst down: burst down BURST"),
+    Reason.HAS_NODES: _daemon("tries again once the job has no such nodes"),
     Reason.OFFER_COOLDOWN: _daemon("tries it again at {until!t}"),
     Reason.OFFER_UNUSABLE: _admin(
         "repairs what failed, then types burst enable {provider}; otherwise the daemon"

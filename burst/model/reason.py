@@ -432,6 +432,11 @@ class Reason(enum.Enum):
         guests="a record cannot be read; it may belong to an isolated burst of this"
         " job",
     )
+    HAS_NODES = _offer(
+        "an isolated burst would have all nodes of the job, which has a part of them"
+        " elsewhere",
+        passing=True,
+    )
     OFFER_COOLDOWN = _offer(
         "{why}; set aside until {until!t} (burst enable {provider} ends that)",
         passing=True,

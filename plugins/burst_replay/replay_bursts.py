@@ -31,6 +31,7 @@ from burst.core.plan.leasable import LeasableRanks
 from burst.core.plan.limits import Usage
 from burst.core.plan.live_nodes import LiveNodes
 from burst.core.plan.offers import ProviderOffer
+from burst.core.plan.possible_offers import PossibleOffers
 from burst.core.plan.purchases import Purchases
 from burst.core.plan.rank_table import RankTable
 from burst.core.plan.run_time import RunTimes
@@ -254,17 +255,23 @@ class ReplayBursts:
                 for bought in self._with_room.values()
                 if plan.share or not bought.busy
             ]
+            isolated = IsolatedFacts(_NO_RANKS)
             eligible = Eligibility(
                 self._catalog,
                 Usage(LimitSettings(), {}, may_buy),
-                IsolatedFacts(_NO_RANKS),
+                isolated,
                 share_users=plan.share_users,
                 run_times=RunTimes(self._catalog, [each.source.lasts for each in live]),
             )
             context = PlanContext(
                 now=at,
-                table=RankTable((), LeasableRanks(), frozenset()),
-                constraints=self._constraints,
+                possible=PossibleOffers(
+                    table=RankTable((), LeasableRanks(), frozenset()),
+                    constraints=self._constraints,
+                    isolated=isolated,
+                    spread=plan.spread,
+                    largest=math.inf,
+                ),
                 eligible=eligible,
                 live=live,
                 settings=plan,

@@ -15,6 +15,7 @@ from burst.core.plan.lenders import LiveBurst
 from burst.core.plan.limits import Usage
 from burst.core.plan.offers import provider_offers
 from burst.core.plan.planner import make_plan
+from burst.core.plan.possible_offers import PossibleOffers
 from burst.core.plan.rank_table import RankTable
 from burst.core.plan.run_time import RunTimes
 from burst.core.plan.slots import find_slots
@@ -50,7 +51,8 @@ def live_burst(name, pool, idle=True, jobs=frozenset(), **source):
 def plan(*demands, lead=None, taken=(), offers=None, live=(), limits=None, **kw):
     """Return the plan. `taken` are names of slots that are not free, and never are;
     `busy` when ranks of slots come free, by the slot's name; `holders` whose they are;
-    `drained` which ranks a person has drained, and why.
+    `drained` which ranks a person has drained, and why; `staying` which bursts stay
+    without jobs, and until when.
     """
     lead = lead or identity()
     found = find_slots(lead)
@@ -69,6 +71,7 @@ def plan(*demands, lead=None, taken=(), offers=None, live=(), limits=None, **kw)
         drained=drained,
         ends=ends,
         holders={**kw.pop("holders", {}), **there},
+        staying=kw.pop("staying", {}),
     )
     totals = {each.key: each.offer.total for each in market.known}
     limits, purchases = settings(limits=limits or {}).limits, kw.pop("purchases", None)
@@ -76,14 +79,20 @@ def plan(*demands, lead=None, taken=(), offers=None, live=(), limits=None, **kw)
     patience = kw.pop("patience", 3600.0)
     whole_nodes = kw.pop("whole_nodes", False)
     wished = PlanSettings(**kw)
+    isolated = IsolatedFacts(identity())
     context = PlanContext(
         now=T0,
-        table=RankTable(found, ranks, market.providers),
-        constraints=Constraints(lead),
+        possible=PossibleOffers(
+            table=RankTable(found, ranks, market.providers),
+            constraints=Constraints(lead),
+            isolated=isolated,
+            spread=wished.spread,
+            largest=usage.largest_burst,
+        ),
         eligible=Eligibility(
             market,
             usage,
-            IsolatedFacts(identity()),
+            isolated,
             share_users=wished.share_users,
             run_times=RunTimes(market, [each.source.lasts for each in live]),
         ),

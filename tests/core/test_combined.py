@@ -10,12 +10,13 @@ from burst.core.plan.fit import NodePool
 from burst.core.plan.purchases import Purchases
 from burst.core.plan.slots import find_slots
 from burst.core.worth.budget import NO_BUDGETS
-from burst.model.burst import State
+from burst.model.burst import Isolated, State
 from burst.model.decision import Decision, OfferRejection
+from burst.model.jobid import JobId
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from burst.model.shape import Shape
-from tests.builders import NODE, T0, but, identity, settings, slots, whole
+from tests.builders import NODE, T0, but, identity, offer, settings, slots, whole
 from tests.core.plans import demand, leases, live_burst, plan
 from tests.sim import Sim
 
@@ -56,6 +57,20 @@ def test_idle_nodes_are_left_to_a_job_behind_where_new_ones_can_be_had():
     assert set(found.assignments) == {1}
     found = made(demand(1, whole(5)), demand(2, whole(2)), rooms=[room("burst-0", 2)])
     assert set(found.assignments) == {1}
+
+
+def test_a_job_gets_no_isolated_burst_beside_idle_nodes():
+    """It would have all nodes of the job, and the others would cost money for it."""
+    wanted = but(demand(1, whole(4)), isolated=Isolated(kind="job", job=JobId(1)))
+    both = {"iso": [offer(modes=("isolated",), price=1.0)], "local": [offer(price=2.0)]}
+    found = made(wanted, rooms=[room("burst-0", 2)], offers=both)
+    assert leases(found) == [("burst-2", "local", 2, [1])]
+    assert found.assignments == {1: ("burst-0-aaaaaa",)}
+    # It gets one with all its nodes if there is nothing else.
+    alone = {"iso": [offer(modes=("isolated",))]}
+    found = made(wanted, rooms=[room("burst-0", 2)], offers=alone)
+    assert [each.lease.nodes for each in found.proposals] == [4]
+    assert found.assignments == {}
 
 
 @pytest.mark.parametrize(

@@ -185,6 +185,7 @@ def test_an_isolated_burst_is_for_held_jobs_of_the_owner():
     assert why(eligible(), taken_back, new) is Reason.NOT_HELD
     lost = eligible(unreadable="burst/isolated-1")
     assert why(lost, owners, new) is Reason.LOST_RECORD
+    assert why(eligible(), but(owners, rest=whole(1)), new) is Reason.HAS_NODES
 
 
 def test_how_many_nodes_are_needed_of_a_shape():

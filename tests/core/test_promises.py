@@ -94,6 +94,29 @@ def test_what_is_free_first_is_promised(need, busy, slots, start):
     assert made.decisions[9].reason is Reason.RESERVED
 
 
+@pytest.mark.parametrize(
+    ("wanted", "changes", "start"),
+    [
+        (demand(1, 4, HOUR), {}, T0 + 50),
+        # Other ranks are free, and limits allow those once it needs no further nodes.
+        (demand(1, 4, HOUR), {"taken": (), "limits": {"max_nodes": 4}}, T0 + 50),
+        (demand(1, 4, HOUR, where="together"), {}, T0 + 50),
+        (demand(1, 4, 3 * HOUR), {}, T0 + 99),
+        (but(demand(1, 6, HOUR, where="together"), rest=whole(4)), {}, T0 + 99),
+    ],
+    ids=["it joins", "by limits", "it has enough", "it ends before", "not for a rest"],
+)
+def test_the_nodes_of_a_burst_that_stays_are_promised_to_those_that_can_join_it(
+    wanted, changes, start
+):
+    live = room("burst-1", free=0)
+    live.source.lasts = 2 * HOUR
+    kw = {"taken": ("burst-0", "burst-2"), **changes}
+    stays = {of("burst-1"): T0 + 99}
+    made = planned(wanted, busy={"burst_1": T0 + 50}, rooms=[live], staying=stays, **kw)
+    assert [each.start for each in made.promises] == [start]
+
+
 def test_a_job_is_told_its_place_and_what_ends_before():
     (told,) = planned(demand(9, 10), busy={"burst_1": T0 + HOUR}).decisions.values()
     text = told.text()
@@ -406,6 +429,23 @@ def test_an_idle_burst_that_the_job_can_have_stays_for_it():
     rooms = [room("burst-1", free=3, user=None, idle=True)]
     made = planned(demand(1, 4, where="together"), busy=slots, rooms=rooms)
     assert (len(made.promises), made.ending) == (1, frozenset())
+
+
+@pytest.mark.parametrize("mode", ["", "isolated"])
+def test_an_idle_burst_makes_way_for_an_isolated_one_if_a_limit_wants_that(mode):
+    isolated = but(demand(1, 4, mode=mode), isolated=Isolated(kind="job"))
+    made = planned(
+        isolated,
+        busy={"burst_0": 0.0},
+        rooms=[room("burst-0", free=2, idle=True)],
+        limits={"max_nodes": 4},
+        offers={"local": [offer(modes=("isolated", "joined"))]},
+    )
+    assert (made.ending, made.awaited) == ({of("burst-0")}, frozenset())
+    assert made.decisions[1].text() == (
+        "starts as soon as limits allow it, on 4 nodes of local/small; kept for it: so"
+        " much of the limits"
+    )
 
 
 def test_an_idle_burst_that_a_job_ahead_has_got_does_not_make_way():

@@ -54,9 +54,9 @@ def only(*hosts):
     return frozenset(LEAD.hosts.index(host) for host in hosts)
 
 
-def table(*bursts, slots=SLOTS, ends=None, holders=None):
+def table(*bursts, slots=SLOTS, ends=None, **known):
     ends, there = ends or {}, free(*bursts, slots=slots)
-    ranks = LeasableRanks(free=there - ends.keys(), ends=ends, holders=holders or {})
+    ranks = LeasableRanks(free=there - ends.keys(), ends=ends, **known)
     return RankTable(slots, ranks, frozenset({"local"}))
 
 
@@ -230,6 +230,35 @@ def test_the_ranks_that_are_free_first(sizes, start, ranks):
     assert (place.start, place.ranks) == (start, ranks)
     assert place.known is (start != T0 + 99)
     assert place.last == ("burst-0-aaaaaa" if start else None)
+
+
+def staying(end, slots=SLOTS):
+    """A burst that stays until `end` has two ranks, and another burst has one."""
+    holders = {2: "burst-0-aaaaaa", 3: "burst-0-aaaaaa", 6: "burst-1-bbbbbb"}
+    stays = {"burst-0-aaaaaa": end}
+    ends = {2: T0 + 9, 3: T0 + 9, 6: T0 + 20}
+    return table(slots=slots, ends=ends, holders=holders, staying=stays)
+
+
+@pytest.mark.parametrize(
+    ("end", "late", "start"),
+    [(T0 + 50, math.inf, T0 + 50), (math.inf, T0 + 99, T0 + 99)],
+)
+def test_whoever_cannot_join_a_burst_that_stays_gets_its_ranks_once_it_ends(
+    end, late, start
+):
+    found = staying(end)
+    place = earliest(found, 7, late=late)
+    assert (place.start, place.known) == (start, start == end)
+    assert place.last == "burst-0-aaaaaa"
+    assert earliest(staying(math.inf), 7) is None
+    assert earliest(found, 7, joins={"burst-0-aaaaaa": T0}).start == T0 + 9
+
+
+def test_behind_a_gateway_a_burst_that_stays_keeps_its_slot_from_whoever_cannot_join():
+    found = staying(math.inf, slots=find_slots(gateway()))
+    assert earliest(found, 5) is None
+    assert earliest(found, 5, joins={"burst-0-aaaaaa": T0}).start == T0 + 9
 
 
 def test_promised_ranks_are_for_those_that_give_them_back_in_time():

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The first job that waits for busy slots gets them, whatever else is submitted."""
 
+import re
+
 import pytest
 
 from burst.core.timeline import was_assigned
@@ -114,6 +116,45 @@ def test_a_standing_burst_in_the_way_of_a_job_keeps_nothing_from_those_behind():
     assert "at an unknown time" in s.decision(big).text()
     small = {s.submit_lent(1, duration=20.0, userid=200 + n) for n in range(3)}
     s.until(lambda: small <= set(s.lead.running()))
+
+
+def standing_two(hosts, **tables):
+    """Two standing nodes."""
+    lead = FakeLead(known=identity(f"lead-[0-1],{hosts}"))
+    providers = {"local": {"type": "fake", "standing": [{"nodes": 2}]}}
+    deadlines = {"idle": "5m"}
+    s = Sim.at_rest(lead, providers=providers, deadlines=deadlines, **tables)
+    s.until(s.in_state(State.ONLINE))
+    return s
+
+
+@pytest.mark.parametrize("limits", [{}, {"max_nodes": 2}])
+@pytest.mark.parametrize("spread", [True, False])
+def test_busy_nodes_of_a_standing_burst_are_kept_for_a_job_that_can_join_it(
+    spread, limits
+):
+    s = standing_two("burst-0-[0-1]", limits=limits, plan={"spread": spread})
+    running(s, 1, duration=30.0, userid=1)
+    big = s.submit_lent(2, duration=60.0)
+    s.tick(3)
+    told = s.decision(big).text()
+    assert re.match(r"starts about \d.*, when burst-0-\w+ ends, on 2 nodes", told)
+    small_jobs(s, 100)
+    assert any(big in burst.jobs for burst in s.bursts), s.decision(big).text()
+
+
+@pytest.mark.parametrize("limits", [{}, {"max_nodes": 4}])
+def test_idle_nodes_of_a_standing_burst_are_kept_with_others_that_a_job_needs(limits):
+    s = standing_two("burst-0-[0-1],burst-1-[0-1]", limits=limits)
+    first = running(s, 2, duration=20.0)
+    running(s, 2, duration=60.0, userid=1)
+    s.lead.finish(first)
+    s.tick(2)
+    big = s.submit_lent(4, duration=60.0)
+    s.tick(3)
+    assert "when burst-1-" in s.decision(big).text()
+    small_jobs(s, 150)
+    assert sum(big in burst.jobs for burst in s.bursts) == 2, s.decision(big).text()
 
 
 def test_a_burst_whose_deletion_hangs_keeps_nothing_from_those_behind():

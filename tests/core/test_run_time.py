@@ -13,6 +13,8 @@ from burst.core.plan.offers import provider_offers
 from burst.core.plan.run_time import RunTimes
 from burst.core.records import Records
 from burst.core.tick import run_tick
+from burst.model.burst import Isolated
+from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
@@ -33,14 +35,15 @@ from tests.sim import Sim
 
 HOUR = 3600.0
 ONE = JobId(1)
+NOTHING = Records()
 DAY = {"lease": "24h", "drain": "30m"}
 
 
-def tick_once(*jobs, offers=None, seen=None, identity=None, **tables):
+def tick_once(*jobs, offers=None, seen=None, identity=None, records=NOTHING, **tables):
     tables.setdefault("deadlines", DAY)
     there = world(seen or view(*jobs), local=offers or (offer(),))
     there = but(there, identity=identity or there.identity)
-    return run_tick(Records(), there, settings(**tables), T0 + 100)
+    return run_tick(records, there, settings(**tables), T0 + 100)
 
 
 def jobs_by_offer(made):
@@ -204,6 +207,40 @@ def test_an_offer_that_a_job_without_a_limit_cannot_have_says_nothing_of_its_tim
     made = tick_once(its, offers=offers, identity=lead, **{"deadlines": {}, **tables})
 
     assert jobs_by_offer(made) == {"spot": {1}}, made.decisions[ONE].refusals
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        Records(holds={ONE: Hold(urgency=16, state=HoldState.TAKEN_BACK, since=T0)}),
+        Records(unreadable={"burst/burst-iso-1": "torn"}),
+    ],
+    ids=["its user took it back", "a record cannot be read"],
+)
+def test_nor_does_an_isolated_burst_that_the_job_cannot_have_now(records):
+    offers = offer("spot", **SPOT), offer("lasting", modes=("isolated",))
+    queue = {"mode": "queue", "queue": "burst"}
+    its = job(1, whole(4), queue="burst")
+    made = tick_once(its, offers=offers, records=records, deadlines={}, intake=queue)
+    assert jobs_by_offer(made) == {"spot": {1}}, made.decisions[ONE].refusals
+
+
+def test_what_jobs_ahead_could_have_says_nothing_of_one_that_was_taken_back():
+    """Those that ask for the same share what was found for the first of them."""
+    known = provider_offers({"local": [offer()]}, {}, settings(), T0)
+    catalog = offer_catalog(known, Failures({}, (), T0))
+    free = demand(1, whole(4))
+    held = but(free, isolated=Isolated(kind="job"))
+    asked = []
+
+    def could_have(wanted, _):
+        asked.append(wanted)
+        return True
+
+    times = RunTimes(catalog, could_have=could_have)
+    for each in (held, free, held):
+        times.needed(each)
+    assert asked == [held, free]
 
 
 def test_without_an_offer_that_it_could_have_it_gets_no_live_burst_about_to_end():

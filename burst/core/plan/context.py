@@ -27,8 +27,8 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     now: float
-    table: RankTable
-    constraints: Constraints
+    possible: PossibleOffers
+    """Tells which offers a job could have, if not now."""
     eligible: Eligibility
     """Tells which offers and bursts each job may have."""
     live: Sequence[LiveBurst] = ()
@@ -42,13 +42,23 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
     whole_nodes: bool = False
     """Whether the scheduler gives each job whole nodes."""
 
+    @property
+    def table(self) -> RankTable:
+        """All ranks of all slots."""
+        return self.possible.table
+
+    @property
+    def constraints(self) -> Constraints:
+        """Tells which ranks the constraints of jobs admit."""
+        return self.possible.constraints
+
     def admitted(self, demand: Demand) -> frozenset[int] | None:
         """Return the ranks that a job may have by its constraint; None for any."""
         return self.constraints.admitted_to(demand.request)
 
     def may_spread(self, demand: Demand) -> bool:
         """Tell whether a job may have several bursts."""
-        return self.settings.spread and demand.preferences.where != "together"
+        return self.possible.may_spread(demand)
 
     @property
     def catalog(self) -> OfferCatalog:
@@ -60,19 +70,10 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
         """What is in use of limits and budgets; it grows as the plan is made."""
         return self.eligible.usage
 
-    @property
-    def possible(self) -> PossibleOffers:
-        """What decides which offers a job could have, if not now."""
-        lead, spread = self.eligible.isolated.identity, self.settings.spread
-        return PossibleOffers(
-            self.table, self.constraints, lead, spread, self.usage.largest_burst
-        )
-
     def until(self, candidate: ProviderOffer, demand: Demand) -> float:
         """Return the latest time at which a job will have ended on a new burst."""
         return demand.end(self.now + candidate.offer.join_time)
 
     def most_of(self, source: Source) -> int:
         """Return the most nodes that one burst of an offer may have."""
-        assert source.candidate is not None
-        return int(min(source.candidate.offer.max_nodes, self.usage.largest_burst))
+        return self.possible.most_of(source)

@@ -94,7 +94,7 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True):
 
     job: JobId
     ranks: tuple[int, ...]
-    """None for a job that gets an isolated burst once limits allow that."""
+    """Empty for a job that gets an isolated burst once limits allow that."""
     start: float
     """From when they are kept, seconds since the epoch; 0 for at once, as nothing runs
     on them any more."""

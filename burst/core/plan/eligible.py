@@ -67,7 +67,7 @@ class Eligibility:
             or _not_worth(demand, source)
             or self._not_tried(source)
             or self._too_short(demand, source)
-            or self._not_isolated(demand, source)
+            or why_not_isolated(demand, source, self.isolated)
             or (
                 None
                 if portion is None
@@ -120,19 +120,6 @@ class Eligibility:
         # Without the job's time limit: other jobs of its kind share the reason.
         most = format_fsd(source.lasts)
         return _reject(source, Reason.LEASE_SHORT, most=most)
-
-    def _not_isolated(self, demand: Demand, source: Source) -> OfferRejection | None:
-        if not source.isolated:
-            return None
-        if self.isolated.identity.may_be_guest(demand.userid):
-            # The guest's program would have the rights of the owner's user, and could
-            # read what that user may read there, such as a munge key.
-            return _reject(source, Reason.ISOLATED_OF_GUEST)
-        if demand.isolated is None:
-            return _reject(source, Reason.NOT_HELD)
-        if self.isolated.unreadable:
-            return _reject(source, Reason.LOST_RECORD, key=self.isolated.unreadable)
-        return None
 
     def _fails(self, source: Source, portion: Portion) -> OfferRejection | None:
         candidate, failures = source.candidate, self.failures
@@ -208,6 +195,29 @@ def why_unwanted(
         rule, allowed = preferences.rule, ", ".join(preferences.allowed)
         return _reject(source, Reason.RULE_PROVIDER, rule=rule, allowed=allowed)
     return _too_dear(preferences, source) or _why_of_no_use(preferences, source)
+
+
+def why_not_isolated(
+    demand: Demand, source: Source, facts: IsolatedFacts
+) -> OfferRejection | None:
+    """Return why a job may not have an isolated burst; None if it is none, or it may.
+
+    How many nodes there are is not checked.
+    """
+    if not source.isolated:
+        return None
+    if facts.identity.may_be_guest(demand.userid):
+        # The guest's program would have the rights of the owner's user, and could
+        # read what that user may read there, such as a munge key.
+        return _reject(source, Reason.ISOLATED_OF_GUEST)
+    if demand.isolated is None:
+        return _reject(source, Reason.NOT_HELD)
+    if facts.unreadable:
+        return _reject(source, Reason.LOST_RECORD, key=facts.unreadable)
+    if demand.rest is not None:
+        # The isolated burst would have all its nodes, and the others cost money.
+        return _reject(source, Reason.HAS_NODES)
+    return None
 
 
 def _too_dear(preferences: BurstPreferences, source: Source) -> OfferRejection | None:

@@ -61,6 +61,7 @@ class JudgedOffers:
             self._eligible.run_times.rank(demand),
             demand.job is None,
             demand.isolated is None,
+            demand.rest is None,
             demand.userid,
             self._eligible.failures.begun,
         )

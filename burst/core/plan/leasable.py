@@ -25,9 +25,12 @@ class LeasableRanks(msgspec.Struct, frozen=True, kw_only=True):
     free: frozenset[int] = frozenset()
     """The ranks that it may have now."""
     ends: Mapping[int, float] = {}
-    """When each of the other ranks becomes free, as `burst_end` returns it."""
+    """When each of the other ranks becomes free: once the jobs on it have ended."""
     holders: Mapping[int, BurstId] = {}
     """The live burst that has each leased rank, without quarantined bursts."""
+    staying: Mapping[BurstId, float] = {}
+    """The bursts that stay without jobs, and when they end, as `burst_end` returns it.
+    Until then only jobs that can join such a burst get its ranks."""
     drained: Mapping[int, str] = {}
     """Ranks that would be free if no person had drained them, and the reason given."""
 
@@ -57,7 +60,7 @@ def leasable_ranks(
     }
     holders: dict[int, BurstId] = {}
     for burst in live:
-        end = burst_end(burst, lead)
+        end = _jobs_end(burst, lead)
         for rank in burst.lease.ranks:
             ends.pop(rank, None)
             if not burst.quarantined:
@@ -73,6 +76,7 @@ def leasable_ranks(
         drained=drained,
         ends={r: at for r, at in ends.items() if r not in never and r not in free},
         holders=holders,
+        staying={burst.id: burst_end(burst, lead) for burst in live if _stays(burst)},
     )
 
 
@@ -118,14 +122,23 @@ def burst_end(burst: Burst, lead: LeadView) -> float:
     epoch; 0 if no job has the burst, math.inf if nothing tells the end. For a burst
     with a tag or of a standing minimum only the lease counts, as it stays without jobs.
     """
+    return burst.lease.end or math.inf if _stays(burst) else _jobs_end(burst, lead)
+
+
+def _stays(burst: Burst) -> bool:
+    """Tell whether a live burst stays without jobs."""
+    kept = bool(burst.lease.tag or burst.lease.standing)
+    return kept and burst.state not in _ENDING
+
+
+def _jobs_end(burst: Burst, lead: LeadView) -> float:
+    """Return `burst_end` as for a burst that does not stay."""
     end = max((_job_end(job, lead) for job in burst.jobs), default=0.0)
-    ends = burst.state in _ENDING
-    if ends and end <= lead.read_at and is_overdue(burst):
+    ends = burst.state in _ENDING and end <= lead.read_at
+    if ends and is_overdue(burst):
         return math.inf  # what it waits for may never happen
     # Flux started a job there that no burst was made for.
-    used = not burst.jobs and not lead.allocated.isdisjoint(burst.lease.ranks)
-    stays = not ends and bool(burst.lease.tag or burst.lease.standing)
-    if used or stays:
+    if not burst.jobs and not lead.allocated.isdisjoint(burst.lease.ranks):
         end = math.inf
     return min(end, burst.lease.end or math.inf)
 

@@ -237,12 +237,17 @@ class Usage:
         return self._exceeded(use, asked) is not None
 
     def when(
-        self, asked: FurtherUse, late: float, own: Set[BurstId] = frozenset()
+        self,
+        asked: FurtherUse,
+        late: float,
+        own: Set[BurstId] = frozenset(),
+        joins: Mapping[BurstId, float] = MappingProxyType({}),
     ) -> Room | None:
         """Return when limits allow a further use; None if they never do.
 
         What is promised to jobs ahead counts as in use until these end. `late` is as in
-        `RankTable.earliest`; `own` are bursts that the job has, and that stay.
+        `RankTable.earliest`; `own` are bursts that the job has, and that stay. It needs
+        fewer new nodes by those of bursts that it joins; `joins` is from when.
         """
         gone: set[BurstId] = set()
         start, known = 0.0, True
@@ -252,8 +257,8 @@ class Usage:
         for kept in self._kept:
             left.add(kept.asked)
         refused = self._exceeded(left, asked)
-        for name, use in self._by_end():
-            at = use.until if use.until < math.inf else late
+        for until, name, use in self._by_end(joins):
+            at = until if until < math.inf else late
             if refused is None or at == math.inf:
                 break
             if name in own:
@@ -263,22 +268,30 @@ class Usage:
                 continue
             if refused.reason is Reason.OFFER_FULL and use.offer != asked.offer:
                 continue
-            start, known = max(start, at), known and use.until < math.inf
+            start, known = max(start, at), known and until < math.inf
             if name is not None:
                 gone.add(name)
             left.remove(use)
             refused = self._exceeded(left, asked)
         return None if refused else Room(start, known, frozenset(gone))
 
-    def _by_end(self) -> list[tuple[BurstId | None, FurtherUse]]:
+    def _by_end(
+        self, joins: Mapping[BurstId, float]
+    ) -> list[tuple[float, BurstId | None, FurtherUse]]:
         """Return bursts and promised uses, in the order in which they end.
 
         Promised uses without a known end are left out: they have not begun, and nobody
         waits for their end.
         """
         ahead = (each.asked for each in self._kept if each.asked.until < math.inf)
-        both = [*self._live.items(), *((None, each) for each in ahead)]
-        return sorted(both, key=lambda it: (it[1].until, it[0] or ""))
+        both: list[tuple[float, BurstId | None, FurtherUse]] = [
+            *(
+                (joins.get(name, use.until), name, use)
+                for name, use in self._live.items()
+            ),
+            *((each.until, None, each) for each in ahead),
+        ]
+        return sorted(both, key=lambda it: (it[0], it[1] or ""))
 
     def keep(
         self, job: JobId, asked: FurtherUse, start: float, gone: Iterable[BurstId]

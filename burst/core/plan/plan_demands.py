@@ -78,22 +78,25 @@ def plan_context(
     table = RankTable(
         slots, leasable_ranks(slots, records, world.lead), catalog.providers
     )
-    constraints = Constraints(world.identity)
+    isolated = IsolatedFacts(world.identity, unreadable_isolated_record(records))
     possible = PossibleOffers(
-        table, constraints, world.identity, settings.plan.spread, usage.largest_burst
+        table=table,
+        constraints=Constraints(world.identity),
+        isolated=isolated,
+        spread=settings.plan.spread,
+        largest=usage.largest_burst,
     )
     lasts = [each.source.lasts for each in live]
     eligible = Eligibility(
         catalog,
         usage,
-        IsolatedFacts(world.identity, unreadable_isolated_record(records)),
+        isolated,
         share_users=settings.plan.share_users,
         run_times=RunTimes(catalog, lasts, possible.could_have),
     )
     return PlanContext(
         now=now,
-        table=table,
-        constraints=constraints,
+        possible=possible,
         eligible=eligible,
         live=live,
         settings=settings.plan,

@@ -164,15 +164,15 @@ class _Planner:
             return None
         purchases = self._context.usage.purchases
         before = purchases.mark()
-        if not self._live.buys(demand, shares):
-            return self._open(demand, key)
-        # All nodes of a burst that the job joins count against its user, too.
-        refused = self._open(demand, key, self._live.joined(demand, shares), rest)
-        if refused is None:
-            self._live.give(demand, shares)
-        else:
+        if self._live.buys(demand, shares):
+            # All nodes of a burst that the job joins count against its user, too.
+            joined = self._live.joined(demand, shares)
+            if self._open(demand, key, joined, rest) is None:
+                self._live.give(demand, shares)
+                return None
             purchases.go_back(before)
-        return refused
+        # An isolated burst has all nodes of its job.
+        return self._open(demand, key)
 
     def _open(
         self,

@@ -7,14 +7,19 @@ import math
 from typing import NamedTuple
 
 from burst.core.plan.demands import Demand
-from burst.core.plan.eligible import burst_mode, nodes_wanted, why_unwanted
+from burst.core.plan.eligible import (
+    IsolatedFacts,
+    burst_mode,
+    nodes_wanted,
+    why_not_isolated,
+    why_unwanted,
+)
 from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.rank_table import RankTable
 from burst.core.plan.slot_ranks import by_need
 from burst.core.plan.sources import Source, new_burst
 from burst.core.select.constraints import Constraints
 from burst.model.decision import OfferRejection
-from burst.model.lead import LeadIdentity
 
 
 class PossibleOffers(NamedTuple):
@@ -22,28 +27,35 @@ class PossibleOffers(NamedTuple):
 
     table: RankTable
     constraints: Constraints
-    lead: LeadIdentity
+    isolated: IsolatedFacts
     spread: bool
     """Whether a job may have several bursts if it does not refuse that."""
     largest: float
     """How many nodes one burst may have."""
+
+    def may_spread(self, demand: Demand) -> bool:
+        """Tell whether a job may have several bursts."""
+        return self.spread and demand.preferences.where != "together"
+
+    def most_of(self, source: Source) -> int:
+        """Return the most nodes that one burst of an offer may have."""
+        assert source.candidate is not None
+        return int(min(source.candidate.offer.max_nodes, self.largest))
 
     def could_have(self, demand: Demand, candidate: ProviderOffer) -> bool:
         """Tell whether a job could have all its nodes of an offer at some time."""
         preferences = demand.preferences
         isolated = burst_mode(preferences, candidate.offer.modes) == "isolated"
         source = new_burst(candidate, isolated)
-        if why_unwanted(preferences, source):
-            return False
-        if isolated and self.lead.may_be_guest(demand.userid):
+        why = why_unwanted(preferences, source)
+        if why or why_not_isolated(demand, source, self.isolated):
             return False
         return self.nodes(demand, source) > 0
 
     def nodes(self, demand: Demand, source: Source) -> int:
         """Return how many nodes of an offer a job needs; 0 if it never gets so many."""
         assert source.candidate is not None
-        offer = source.candidate.offer
-        most = int(min(offer.max_nodes, self.largest))
+        offer, most = source.candidate.offer, self.most_of(source)
         if source.isolated:
             need = nodes_wanted(demand, source, offer.shape)
             nodes = 0 if isinstance(need, OfferRejection) or need > most else need
@@ -54,7 +66,7 @@ class PossibleOffers(NamedTuple):
     def _joined_nodes(self, demand: Demand, source: Source, most: int) -> int:
         """Return the same for an offer whose bursts join, and have at most `most`."""
         admitted = self.constraints.admitted_to(demand.request)
-        spread = self.spread and demand.preferences.where != "together"
+        spread = self.may_spread(demand)
         for kind in by_need(demand.lacks, self.table.classes(source.provider)):
             need = nodes_wanted(demand, source, kind[0])
             if isinstance(need, OfferRejection):

@@ -9,7 +9,7 @@ will use of the limits is kept for its job.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -35,6 +35,7 @@ from burst.model.reason import Reason
 MOST = 100
 """The most promises of one plan; further jobs get none before these jobs began."""
 _ANOTHER = "another burst"
+_NOTHING = Sizes(0, 0, spread=False)
 
 
 class Kept(NamedTuple):
@@ -50,8 +51,8 @@ class Kept(NamedTuple):
     """Live bursts that have these ranks, or count against a limit of the job."""
     cannot_stay: frozenset[BurstId]
     """Bursts in `gone` that cannot wait idle for the job: a limit requires their end,
-    and the job also gets other ranks of their slots, for which a further burst would
-    be made."""
+    and the job gets an isolated burst, or also other ranks of their slots, for which a
+    further burst would be made."""
 
     def decision(self, refusals: tuple[OfferRejection, ...]) -> Decision:
         """Return the decision on the job; `refusals` are why it has nothing now."""
@@ -73,7 +74,8 @@ class Kept(NamedTuple):
         if not self.place.known:
             return f"when {last} ends, at an unknown time"
         if not self.place.start:
-            return "as soon as its nodes are free"
+            what = "its nodes are free" if self.promise.ranks else "limits allow it"
+            return f"as soon as {what}"
         if self.due:
             return f"as soon as {last} ends"
         return f"about {exact_moment(self.place.start)}, when {last} ends"
@@ -114,27 +116,27 @@ class Promises:
         need = nodes_wanted(demand, source, source.candidate.offer.shape)
         if isinstance(need, OfferRejection) or need > self._context.most_of(source):
             return None
-        return self._keep(source, demand, Place(0.0, ()), {"": need})
+        return self._keep(source, demand, Place(0.0, ()), {"": need}, _NOTHING)
 
     def _joined(self, source: Source, demand: Demand, spread: bool) -> Kept | None:
         by_slot = self._context.table.by_slot
-        for place, own in self._places(source, demand, spread):
-            kept = self._keep(source, demand, place, by_slot(place.ranks), own)
+        for place, sizes in self._places(source, demand, spread):
+            kept = self._keep(source, demand, place, by_slot(place.ranks), sizes)
             if kept is not None:
                 return kept
         return None
 
     def _places(
         self, source: Source, demand: Demand, spread: bool
-    ) -> list[tuple[Place, Set[BurstId]]]:
+    ) -> list[tuple[Place, Sizes]]:
         """Return the places that a job may have with an offer, the best first.
 
         There is one of each kind of slots. The earliest comes first, places at an
         unknown time come last, and places at the same time are in the order of
-        `by_need`. Each comes with the bursts that the job has already.
+        `by_need`.
         """
         context = self._context
-        found: list[tuple[Place, Set[BurstId]]] = []
+        found: list[tuple[Place, Sizes]] = []
         classes = context.table.classes(source.provider)
         for slot_class in by_need(demand.lacks, classes):
             sizes = self._sizes(source, demand, slot_class, spread)
@@ -143,7 +145,7 @@ class Promises:
                     slot_class, sizes, context.admitted(demand), self._late(demand)
                 )
                 if place is not None:
-                    found.append((place, sizes.own))
+                    found.append((place, sizes))
         return sorted(found, key=lambda it: (not it[0].known, it[0].start))
 
     def _late(self, demand: Demand) -> float:
@@ -165,7 +167,25 @@ class Promises:
             return None
         own = (live.burst for live in context.live if demand.job in live.jobs)
         most = context.most_of(source)
-        return Sizes(need, most, spread, frozenset(own))
+        joins = self._joins(demand, need, spread)
+        return Sizes(need, most, spread, frozenset(own), joins)
+
+    def _joins(
+        self, demand: Demand, need: int, spread: bool
+    ) -> Mapping[BurstId, float]:
+        """Return the bursts that stay, and whose nodes a job gets once they are idle.
+
+        Each comes with that time. `need` is how many nodes the job needs. If it may
+        have one burst only, that has to have all of them.
+        """
+        table = self._context.table
+        return {
+            live.burst: table.free_from(live.pool.whole)
+            for live in self._context.live
+            if live.burst in table.staying
+            and (spread or (demand.rest is None and need <= len(live.pool.whole)))
+            and self._context.eligible.why_not(demand, live.source) is None
+        }
 
     def _keep(
         self,
@@ -173,11 +193,11 @@ class Promises:
         demand: Demand,
         place: Place,
         pieces: Mapping[str, int],
-        own: Set[BurstId] = frozenset(),
+        sizes: Sizes,
     ) -> Kept | None:
         """Keep a place for a job; return None if the job waits for something else.
 
-        `pieces` is how many nodes it gets in each slot, `own` the bursts that it has.
+        `pieces` is how many nodes it gets in each slot.
         """
         assert demand.job is not None
         context, key = self._context, source.key
@@ -186,7 +206,8 @@ class Promises:
         if context.eligible.why_not(demand, source, share):
             return None
         asked = FurtherUse.new(key, tuple(pieces.values()), demand.userid, math.inf)
-        room = context.usage.when(asked, self._late(demand), own)
+        late = self._late(demand)
+        room = context.usage.when(asked, late, sizes.own, sizes.joins)
         # Ranks that no burst has may be promised to a job ahead until `start`.
         now = not place.start and context.table.are_free(place.ranks)
         if room is None or (now and not room.gone):
@@ -199,7 +220,9 @@ class Promises:
         ranks = context.table.ranks_for(place)
         gone = room.gone | context.table.holders(ranks)
         cannot_stay = frozenset(
-            burst for burst in room.gone if self._shares_slot(burst, place, pieces)
+            burst
+            for burst in room.gone
+            if source.isolated or self._shares_slot(burst, place, pieces)
         )
         began = max(place.start, context.now)
         until = demand.end(began) if place.known else math.inf

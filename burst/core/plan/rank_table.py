@@ -15,6 +15,7 @@ import math
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from types import MappingProxyType
 from typing import NamedTuple
 
 from burst.core.plan.leasable import LeasableRanks
@@ -46,6 +47,8 @@ class Sizes(NamedTuple):
     """Whether it may have several."""
     own: Set[BurstId] = frozenset()
     """Bursts that the job has already; it needs nodes other than theirs."""
+    joins: Mapping[BurstId, float] = MappingProxyType({})
+    """Bursts that stay, and when they are idle, as it then gets their nodes."""
 
 
 class RankTable:
@@ -61,6 +64,8 @@ class RankTable:
         providers: frozenset[str],
     ) -> None:
         """`providers` are the names of all providers."""
+        self.staying = ranks.staying
+        """The bursts that stay without jobs, and when they end."""
         self._holders = dict(ranks.holders)
         self._promised_to: dict[int, JobId] = {}
         self._slot_of: dict[int, SlotRanks] = {}
@@ -259,6 +264,12 @@ class RankTable:
         found = (self._holders.get(rank) for rank in ranks)
         return frozenset(burst for burst in found if burst is not None)
 
+    def free_from(self, ranks: Iterable[int]) -> float:
+        """Return from when all these ranks can be promised; math.inf for never."""
+        there = ((self._slot_of.get(rank), rank) for rank in ranks)
+        times = (slot.available.get(rank, math.inf) for slot, rank in there if slot)
+        return max(times, default=math.inf)
+
     def by_slot(self, ranks: Iterable[int]) -> dict[str, int]:
         """Return how many of these ranks each slot has, by its name."""
         return Counter(self._slot_of[rank].slot.name for rank in ranks)
@@ -278,7 +289,11 @@ class RankTable:
         """
         search, known = _Search(sizes), True
         before = 0.0
-        for at, rank in self._in_time(slot_class):
+        barred = self._barred(sizes.joins.keys())
+        times = self._in_time(slot_class)
+        if barred:
+            times = sorted((max(at, barred.get(rank, 0.0)), rank) for at, rank in times)
+        for at, rank in times:
             time = at if at < math.inf else late
             # Ranks that become free at the same time may make a better place.
             if time == math.inf or (search.start < math.inf and at > before):
@@ -292,14 +307,33 @@ class RankTable:
         if search.start == math.inf:
             return None
         ranks = search.ranks(last=known)
-        return Place(search.start, ranks, known, self._awaited(ranks))
+        return Place(search.start, ranks, known, self._awaited(ranks, barred))
 
-    def _awaited(self, ranks: Iterable[int]) -> BurstId | None:
+    def _barred(self, joins: Set[BurstId]) -> Mapping[int, float]:
+        """Return the ranks of bursts that stay, except `joins`, and when these end."""
+        others = self.staying.keys() - joins
+        if not others:
+            return {}
+        barred: dict[int, float] = {}
+        for rank, burst in self._holders.items():
+            there = self._slot_of.get(rank)
+            if burst in others and there is not None:
+                whole = [rank] if there.slot.divisible else there.slot.ranks
+                barred |= dict.fromkeys(whole, self.staying[burst])
+        return barred
+
+    def _awaited(
+        self, ranks: Iterable[int], barred: Mapping[int, float]
+    ) -> BurstId | None:
         """Return the burst that has the rank which becomes free last of these.
 
         None if no burst has that rank, or if it is promised to a job ahead.
         """
-        last = max(ranks, key=lambda rank: self._slot_of[rank].available[rank])
+
+        def free_at(rank: int) -> float:
+            return max(self._slot_of[rank].available[rank], barred.get(rank, 0.0))
+
+        last = max(ranks, key=free_at)
         return None if last in self._promised_to else self._holders.get(last)
 
     def promise(self, place: Place, job: JobId, until: float) -> None:

@@ -65,7 +65,13 @@ class RunTimes:
 
         If it could have none, all offers of its providers tell how long bursts last.
         """
-        key = demand.preferences, demand.request, demand.rest, demand.userid
+        key = (
+            demand.preferences,
+            demand.request,
+            demand.rest,
+            demand.isolated is None,
+            demand.userid,
+        )
         found = self._longest.get(key)
         if found is None:
             offers = [*self._may_have(demand.preferences)]

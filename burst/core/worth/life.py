@@ -52,7 +52,7 @@ def life_parts(life: Life, settings: Settings, now: float) -> dict[str, float]:
     start = limits.release if life.run_times else 0.0
     return {
         "provision and join": boot,
-        "release": start,
+        "Flux's start": start,
         "the job's time limit" if named else "run": min(run, _FOR_EVER),
         "idle": _bounded(limits.idle, settings),
         **reap,

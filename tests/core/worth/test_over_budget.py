@@ -41,8 +41,8 @@ def test_a_job_that_no_budget_of_its_size_allows_is_told_what_to_change():
     assert refusal(its, job).text() == (
         "budget everything, per month: its limit is 399.00, and 400.00 would be"
         " reserved for 1 node over 6.67m:"
-        " provision and join 2m, release 1m, the job's time limit 1.67m, idle 1m, reap"
-        " 1m; the longest part is [providers.NAME] provision and [deadlines] join"
+        " provision and join 2m, Flux's start 1m, the job's time limit 1.67m, idle 1m,"
+        " reap 1m; the longest part is [providers.NAME] provision and [deadlines] join"
     )
     assert refusal(its, job).next_step() == (
         "its user submits it with a time limit (-t), a shorter one, or for fewer nodes;"
