@@ -25,7 +25,9 @@ from burst.core.plan.leasable import LeasableRanks
 from burst.core.plan.limits import Usage
 from burst.core.plan.offers import provider_offers
 from burst.core.plan.planner import make_plan
+from burst.core.plan.possible_offers import PossibleOffers
 from burst.core.plan.rank_table import RankTable
+from burst.core.plan.run_time import RunTimes
 from burst.core.plan.slots import find_slots
 from burst.core.select.constraints import Constraints
 from burst.model.jobid import JobId
@@ -92,12 +94,22 @@ def plan(jobs: Sequence[Demand], lead: LeadIdentity, offered: int) -> Plan:
     market = offer_catalog(found, Failures())
     usage = Usage(LimitSettings())
     free = frozenset(rank for slot in slots for rank in slot.ranks)
-    context = PlanContext(
-        now=0.0,
+    isolated = IsolatedFacts(lead)
+    possible = PossibleOffers(
         table=RankTable(slots, LeasableRanks(free=free), market.providers),
         constraints=Constraints(lead),
-        eligible=Eligibility(market, usage, IsolatedFacts(lead), share_users=False),
+        isolated=isolated,
+        spread=True,
+        largest=usage.largest_burst,
     )
+    eligible = Eligibility(
+        market,
+        usage,
+        isolated,
+        share_users=False,
+        run_times=RunTimes(market, (), possible.could_have),
+    )
+    context = PlanContext(now=0.0, possible=possible, eligible=eligible)
     return make_plan(jobs, context)
 
 
