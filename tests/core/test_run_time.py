@@ -227,7 +227,8 @@ def test_nor_does_an_isolated_burst_that_the_job_cannot_have_now(records):
 
 def test_what_jobs_ahead_could_have_says_nothing_of_one_that_was_taken_back():
     """Those that ask for the same share what was found for the first of them."""
-    known = provider_offers({"local": [offer()]}, {}, settings(), T0)
+    lasting = [offer(), offer(name="short", lifetime=3600.0)]
+    known = provider_offers({"local": lasting}, {}, settings(), T0)
     catalog = offer_catalog(known, Failures({}, (), T0))
     free = demand(1, whole(4))
     held = but(free, isolated=Isolated(kind="job"))

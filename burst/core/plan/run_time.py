@@ -26,10 +26,9 @@ class RunTimes:
         """`live` is for how many seconds jobs can run on each live burst; `could_have`
         tells whether a job could have an offer that lasts long enough.
         """
-        self._catalog, self._could_have = catalog, could_have
-        self._lasts = sorted(
-            {*live, *(candidate.run_time for candidate in catalog.known)}
-        )
+        self._could_have = could_have
+        self._longest_first = sorted(catalog.known, key=lambda each: -each.run_time)
+        self._lasts = sorted({*live, *(each.run_time for each in self._longest_first)})
         self._longest: dict[object, float] = {}
 
     def needed(self, demand: Demand) -> float:
@@ -74,14 +73,19 @@ class RunTimes:
         )
         found = self._longest.get(key)
         if found is None:
-            offers = [*self._may_have(demand.preferences)]
-            could = [each for each in offers if self._could_have(demand, each)]
-            lasts = (each.run_time for each in could or offers)
-            found = self._longest[key] = max(lasts, default=0.0)
+            found = self._longest[key] = self._find_longest(demand)
         return found
 
+    def _find_longest(self, demand: Demand) -> float:
+        offers = [*self._may_have(demand.preferences)]
+        longest = offers[0].run_time if offers else 0.0
+        if not offers or offers[-1].run_time == longest:
+            return longest
+        could = (each for each in offers if self._could_have(demand, each))
+        return next((each.run_time for each in could), longest)
+
     def _may_have(self, preferences: BurstPreferences) -> Iterator[ProviderOffer]:
-        """Return the offers of the providers that a job may have."""
-        for candidate in self._catalog.known:
+        """Return the offers of the providers that a job may have, the longest first."""
+        for candidate in self._longest_first:
             if preferences.takes(candidate.provider):
                 yield candidate
