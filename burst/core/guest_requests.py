@@ -14,7 +14,7 @@ from burst.core.plan.unread_use import unread_use
 from burst.core.records import Records
 from burst.core.select.association_limits import LimitsInUse
 from burst.core.tick import TickResult
-from burst.core.world import World
+from burst.core.world import Halt, World
 from burst.errors import BurstError, Denied, LeadError
 from burst.model.burst import BurstId
 
@@ -37,6 +37,14 @@ def refuse_call(userid: int, world: World, settings: GuestSettings) -> None:
         )
 
 
+def halted(halt: Halt, *, guest: bool) -> LeadError:
+    """Return the error for a request while the daemon begins nothing."""
+    if guest:
+        # The reason may name jobs of others.
+        return LeadError("the daemon cannot make bursts at present", OWNER_SEES)
+    return LeadError(halt.text(), halt.advice)
+
+
 class GuestLimits:
     """Limits on what guests may request besides what they have, at one moment."""
 
@@ -49,8 +57,7 @@ class GuestLimits:
     def check(self, userid: int, nodes: int) -> None:
         """Raise BurstError if a guest may not request this many further nodes."""
         if self._world.halt is not None:
-            # The reason may name jobs of others.
-            raise LeadError("the daemon cannot make bursts at present", OWNER_SEES)
+            raise halted(self._world.halt, guest=True)
         self._check_site(userid, nodes)
         self._check_association(userid, nodes)
 

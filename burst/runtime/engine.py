@@ -21,6 +21,7 @@ from burst import log
 from burst.config import Settings
 from burst.core.actions import ReleaseJobs
 from burst.core.burst_actions import next_deadline
+from burst.core.guest_requests import halted
 from burst.core.isolated.behaviour import next_provision
 from burst.core.orphans import Orphan, find_orphans
 from burst.core.provider_health import ProviderAnswer
@@ -247,7 +248,7 @@ class Engine:
         # Anyone may ask for it, and the text of an error may name others' jobs.
         why = f"{type(error).__name__}, which the daemon's log has in full"
         self._undecided = Halt("deciding", since, why, _DEFECT)
-        if before is None:
+        if before is None or before.why != why:
             log.failure(
                 "deciding has failed; until it does not, the daemon begins nothing, and"
                 " takes down what is idle"
@@ -258,6 +259,7 @@ class Engine:
             if before is None or before.frees:
                 log.failure("taking down what is idle has failed, too")
             self._undecided = replace(self._undecided, frees=False)
+            self._tracker.forget_answers(world.answered, self._records.now)
             return TickResult(
                 records=self._records.now,
                 events=(),
@@ -378,7 +380,7 @@ class Engine:
             halt = self._undecided
             if halt is not None and result.begins:
                 # As if the store had refused it.
-                raise LeadError(halt.text(), halt.advice)
+                raise halted(halt, guest=False)
             self._apply(result, now)
             # The caller may read the snapshot at once, and must see the change in it.
             self._snapshot = replace(self._snapshot, records=self._records.now)

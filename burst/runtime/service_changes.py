@@ -13,6 +13,7 @@ from burst.core.burst_requests import MoreNodes, more_nodes, request_for_job
 from burst.core.commands import TakeDown
 from burst.core.guest_requests import (
     GuestLimits,
+    halted,
     request_for_guest,
     take_down_guests,
 )
@@ -174,12 +175,16 @@ class ServiceChanges:
         job = parse_job(read_request(request, NamedRequest).id)
         if not request.owner and job not in guest_view(snapshot, request.userid).jobs:
             raise Denied(f"{format_f58(job)} is not a job of yours")
-        return self._carry_out(
-            lambda records, world, settings, now: (
-                request_for_job(records, world, settings, job, now),
-                {"id": format_f58(job)},
-            )
-        )
+
+        def begin(
+            records: Records, world: World, settings: Settings, now: float
+        ) -> tuple[TickResult, Row]:
+            if world.halt is not None:
+                raise halted(world.halt, guest=not request.owner)
+            made = request_for_job(records, world, settings, job, now)
+            return made, {"id": format_f58(job)}
+
+        return self._carry_out(begin)
 
     def _release(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         asked = read_request(request, NamedRequest)

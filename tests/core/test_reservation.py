@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The first job that waits for busy slots gets them, whatever else is submitted."""
 
+import json
 import re
 
 import pytest
@@ -155,6 +156,26 @@ def test_idle_nodes_of_a_standing_burst_are_kept_with_others_that_a_job_needs(li
     assert "when burst-1-" in s.decision(big).text()
     small_jobs(s, 150)
     assert sum(big in burst.jobs for burst in s.bursts) == 2, s.decision(big).text()
+
+
+@pytest.mark.parametrize(
+    ("hosts", "limits", "constraint"),
+    [
+        ("burst-0-[0-1],burst-1-[0-3]", {"max_nodes": 4}, "burst-1-[0-3]"),
+        ("burst-0-[0-3]", {"max_bursts": 1}, "burst-0-[0-3]"),
+    ],
+    ids=["elsewhere", "one burst"],
+)
+def test_nodes_that_stay_are_kept_for_no_job_whose_limit_they_take(
+    hosts, limits, constraint
+):
+    """It cannot have its nodes beside them, so others may."""
+    s = standing_two(hosts, limits=limits)
+    text = json.dumps({"hostlist": [constraint]})
+    s.lead.submit(whole(4, constraint=text), duration=60.0)
+    s.tick(3)
+    small = [s.submit_lent(1, userid=1, duration=20.0) for _ in range(2)]
+    s.until(lambda: set(small) <= set(s.lead.running()))
 
 
 def test_a_burst_whose_deletion_hangs_keeps_nothing_from_those_behind():

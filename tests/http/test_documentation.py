@@ -42,5 +42,5 @@ def test_each_setting_is_told() -> None:
 def test_the_table_has_each_kind_of_notice() -> None:
     code = (TOP / "burst" / "core" / "notices.py").read_text("utf-8")
     made = set(re.findall(r'id=f"([a-z]+)/', code))
-    made |= {"budget-warn", "budget-spent", LEAD_LOST}
+    made |= {"halt", "budget-warn", "budget-spent", LEAD_LOST}
     assert {row[0].strip("`").partition("/")[0] for row in rows("notice")} == made

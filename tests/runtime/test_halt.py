@@ -11,12 +11,13 @@ from burst.core.resize_request import WantedSize, resize_burst
 from burst.core.tagged_jobs import IsolatedJobs
 from burst.errors import BurstError, LeadError, StoreError
 from burst.model.burst import State
-from burst.model.jobid import JobId
+from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState
 from tests.builders import LENT, whole
 from tests.core.isolation import BOTH, over, running, submit
 from tests.core.tags import OURS
 from tests.core.tags import submit as waits
+from tests.runtime.asking import GUEST, Asking
 from tests.sim import Sim
 
 STRANGE = whole(4, constraint='{"hostlist":["burst-1-[0-3]"]}')
@@ -131,6 +132,18 @@ def test_a_guest_is_not_told_why():
         limits.check(1001, 2)
 
 
+@pytest.mark.parametrize("guest", [False, True])
+def test_no_burst_for_a_job_is_promised(guest):
+    """It would be made once the daemon decides again, or be forgotten."""
+    asking = Asking()
+    asking.sim.fails = True
+    job = asking.sim.lead.submit(STRANGE, userid=GUEST)
+    stop_deciding(asking.sim)
+    with pytest.raises(LeadError, match="at present" if guest else "deciding has"):
+        asking.ask("request-job", guest, id=format_f58(job))
+    assert job not in asking.sim.records.holds
+
+
 def test_a_held_job_is_released_on_request():
     sim = Sim.at_rest()
     sim.joins = False
@@ -152,24 +165,31 @@ def test_a_daemon_that_cannot_take_down_either_goes_on_and_says_so(caplog):
     assert sim.state() is State.ONLINE
     assert caplog.text.count("deciding has failed; ") == 1
     assert caplog.text.count("taking down what is idle has failed, too") == 1
+    assert len(sim.engine.snapshot.world.answered) < 3
     sim.lead.finish(strange, "canceled")
     del sim.lead.jobs[strange]
     sim.until(lambda: not sim.cloud.bursts)
     assert sim.engine.snapshot.world.halt is None
 
 
-def test_only_the_log_has_the_text_of_the_error(caplog):
+def test_only_the_log_has_the_text_of_each_error(caplog):
     """/readyz tells anyone why, and a text may have what a user submitted."""
     sim = Sim.at_rest()
+    sim.fails = True
 
     class Odd:
-        def __getattr__(self, name):
-            raise ValueError("of somebody")
+        def __init__(self, error):
+            self.error = error
 
-    sim.fails = True
-    sim.lead.submit(STRANGE, preferences=Odd())
-    sim.tick()
-    text = sim.engine.snapshot.world.halt.text()
-    assert "ValueError" in text
-    assert "of somebody" not in text
-    assert "of somebody" in caplog.text
+        def __getattr__(self, name):
+            raise self.error("of somebody")
+
+    for error in (ValueError, KeyError):
+        job = sim.lead.submit(STRANGE, preferences=Odd(error))
+        sim.tick(2)
+        text = sim.engine.snapshot.world.halt.text()
+        assert error.__name__ in text
+        assert "of somebody" not in text
+        sim.lead.finish(job, "canceled")
+    assert caplog.text.count("\nValueError: of somebody") == 1
+    assert caplog.text.count("\nKeyError: 'of somebody'") == 1

@@ -250,7 +250,7 @@ class Usage:
         fewer new nodes by those of bursts that it joins; `joins` is from when.
         """
         gone: set[BurstId] = set()
-        start, known = 0.0, True
+        start, known, joined = 0.0, True, 0
         if not self._limited:
             return Room(start, known, frozenset())
         left = self._now.copy()
@@ -271,8 +271,11 @@ class Usage:
             start, known = max(start, at), known and until < math.inf
             if name is not None:
                 gone.add(name)
-            left.remove(use)
-            refused = self._exceeded(left, asked)
+            stays = name in joins
+            joined += use.nodes if stays else 0
+            # It counts as a burst beside those that are made for the rest.
+            left.remove(msgspec.structs.replace(use, bursts=0) if stays else use)
+            refused = self._exceeded(left, asked) if joined < asked.nodes else None
         return None if refused else Room(start, known, frozenset(gone))
 
     def _by_end(

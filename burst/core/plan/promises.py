@@ -31,6 +31,7 @@ from burst.model.decision import (
 )
 from burst.model.ranks import format_idset
 from burst.model.reason import Reason
+from burst.model.shape import Shape
 
 MOST = 100
 """The most promises of one plan; further jobs get none before these jobs began."""
@@ -167,22 +168,25 @@ class Promises:
             return None
         own = (live.burst for live in context.live if demand.job in live.jobs)
         most = context.most_of(source)
-        joins = self._joins(demand, need, spread)
+        joins = self._joins(demand, need, slot_class[0], spread)
         return Sizes(need, most, spread, frozenset(own), joins)
 
     def _joins(
-        self, demand: Demand, need: int, spread: bool
+        self, demand: Demand, need: int, shape: Shape, spread: bool
     ) -> Mapping[BurstId, float]:
         """Return the bursts that stay, and whose nodes a job gets once they are idle.
 
-        Each comes with that time. `need` is how many nodes the job needs. If it may
+        Each comes with that time. `need` is how many nodes of this shape the job needs.
+        A burst of which its constraint excludes some does not count. If it may
         have one burst only, that has to have all of them.
         """
-        table = self._context.table
+        table, admitted = self._context.table, self._context.admitted(demand)
         return {
             live.burst: table.free_from(live.pool.whole)
             for live in self._context.live
             if live.burst in table.staying
+            and live.pool.shape == shape
+            and (admitted is None or admitted.issuperset(live.pool.whole))
             and (spread or (demand.rest is None and need <= len(live.pool.whole)))
             and self._context.eligible.why_not(demand, live.source) is None
         }
