@@ -46,7 +46,8 @@ class AgentReports:
         """The last report that a step used, by member: each is used for one step."""
         self._silent: set[str] = set()
         self._refused: dict[str, str] = {}
-        """Why the last report that could not be read was refused, by member."""
+        """Why the last report that could not be read was refused, by member, until one
+        is accepted."""
 
     def take(self, about: str, body: bytes, ensembles: EnsembleRecords) -> AgentAnswer:
         """Take a report about ENSEMBLE.MEMBER, and return what the agent has to do.
@@ -77,6 +78,7 @@ class AgentReports:
             }
             taken = TakenReport(now, now + _limit(member), report)
             self.last = {**kept, member.key: taken}
+            self._refused.pop(member.key, None)
         return answer
 
     def read(self, member: Member) -> MemberState | None:
@@ -97,16 +99,19 @@ class AgentReports:
     def show(self, member: Member) -> ShownMember:
         """Return the state of a member for people: `agent` is the time of the last
         report; `silent` tells whether the agent is silent, so that nothing is decided.
+        An agent whose reports cannot be read is silent, too.
         """
         now, taken = self._daemon.clock(), self._taken(member)
         facts: dict[str, Any] = {"instance": member.record.instance, "agent": None}
         facts["silent"] = taken is None or now > taken.until
+        what = self._refused.get(member.key, "")
+        refused = what and f"the last report of its agent is refused: {what}"
         if taken is None:
-            why = "its agent has not reported since the daemon's start"
+            why = refused or "its agent has not reported since the daemon's start"
             return ShownMember(None, {**facts, "waits_for": why})
         facts |= {"instance": taken.report.instance, "agent": taken.at}
         if now > taken.until:
-            why = f"its agent has been silent since {moment(taken.at)}"
+            why = refused or f"its agent has been silent since {moment(taken.at)}"
             return ShownMember(None, {**facts, "waits_for": why})
         facts |= dict.fromkeys(("nodes", "min", "max"), taken.report.nodes.up)
         state = _as_agents(member).read(taken.report, now)

@@ -94,21 +94,29 @@ def count_jobs(before: MemberRecord, seen: JobsSeen, now: float) -> MemberState:
     ended do not count, and others have no group. Once the record has KNOWN_MOST jobs,
     further ones that others have submitted are in the reading alone, and their events
     are not counted. `JobsSeen.has_others` is another rule.
+
+    A job on record keeps the group that it has there. Earlier versions recorded jobs of
+    others in an external member, which are dropped, and the rows of its own jobs from
+    then tell no run.
     """
     count = _Count(before, now)
-    jobs = dict(before.jobs)
+    jobs = {
+        job_id: job
+        for job_id, job in before.jobs.items()
+        if job.group or not seen.has_others
+    }
     rows = {row.id: row for row in seen.rows}
     for job_id in sorted(rows):
-        row = rows[job_id]
-        if seen.has_others and not row.group:
+        row, known = rows[job_id], jobs.get(job_id)
+        if known is None and seen.has_others and not row.group:
             continue
         is_earlier = row.t_submit < before.started and not seen.has_others
-        if is_earlier and job_id not in jobs:
+        if is_earlier and known is None:
             if row.state is JobState.INACTIVE:
                 continue
             row = msgspec.structs.replace(row, group="")
-        if job_id in jobs or len(jobs) < KNOWN_MOST:
-            jobs[job_id] = count.row(row, jobs.get(job_id))
+        if known is not None or len(jobs) < KNOWN_MOST:
+            jobs[job_id] = count.row(row, known)
     for job_id in sorted(jobs.keys() & seen.outcomes.keys() - rows.keys()):
         jobs[job_id] = count.outcome(jobs[job_id], seen.outcomes[job_id])
     waiting = [
@@ -163,7 +171,8 @@ class _Count:
     def row(self, row: JobRow, known: KnownJob | None) -> KnownJob:
         """Count the new events of a job in `rows`; return what is known of it now."""
         if known is None or not known.counted:
-            known = KnownJob(row.group, row.nodes, submitted=row.t_submit)
+            group = row.group if known is None else known.group
+            known = KnownJob(group, row.nodes, submitted=row.t_submit)
             self._add(known, "submit")
         if row.state is JobState.INACTIVE:
             outcome = JobOutcome(row.result, row.t_start, row.t_finish)

@@ -9,8 +9,9 @@
 | `ensemble-start/ENSEMBLE` | `EnsembleStart` |
 
 Earlier versions had the whole `EnsembleRecord` under `ensemble/ENSEMBLE`. It is read if
-it is there, and deleted by the next write: so a version that is put back takes no
-record for one without members, and what it writes is newer than the other keys.
+it is there, and deleted by the next write of this ensemble: so a version that is put
+back takes no record for one without members, and what it writes is newer than the other
+keys.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ class EnsembleStore:
         self._records: EnsembleRecords | None = None
         self._kept: dict[str, object] = {}
         """The value that the store has, by key; None if that is not known."""
+        self._earlier: frozenset[str] = frozenset()
+        """The keys of earlier versions that the store had."""
         self.unread: frozenset[str] = frozenset()
         """The ensembles whose records could not be read; one of them may have been
         started again since."""
@@ -101,11 +104,13 @@ class EnsembleStore:
         texts = self._store.load()
         self._records = _decode(texts)
         self.unread = _names(texts) - self._records.keys()
+        kind = f"{_EARLIER}/"
+        self._earlier = frozenset(key for key in texts if key.startswith(kind))
         found = _by_key(self._records)
         self._kept = {key: found[key] for key in found.keys() & texts.keys()}
         for name, one in self._records.items():
             earlier = f"{_EARLIER}/{name}"
-            if earlier in texts:
+            if earlier in self._earlier:
                 self._kept |= dict.fromkeys([earlier, *_by_key({name: one})])
         return self._records
 
@@ -115,14 +120,16 @@ class EnsembleStore:
             for key, value in after.items()
             if self._kept.get(key) != value
         }
-        gone = dict.fromkeys(self._kept.keys() - after.keys())
+        # An ensemble whose record could not be read may have been started again.
+        replaced = {f"{_EARLIER}/{name}" for name in _names(after)} & self._earlier
+        gone = dict.fromkeys((self._kept.keys() | replaced) - after.keys())
         if not changes and not gone:
             return
         # Until the store has answered, it may have the old or the new values: a later
         # write repeats these keys.
         self._kept |= dict.fromkeys([*changes, *gone])
         self._store.write({**changes, **gone})
-        self._kept = after
+        self._kept, self._earlier = after, self._earlier - replaced
 
 
 def _by_key(ensembles: EnsembleRecords) -> dict[str, object]:

@@ -198,6 +198,24 @@ def test_an_agent_of_another_version_is_told_of_once(
     assert "install the daemon's version of burst beside the agent" in caplog.text
 
 
+@pytest.mark.parametrize("was_read", [False, True])
+def test_a_silent_agent_whose_reports_are_refused_is_shown_so(*, was_read) -> None:
+    outside = Outside()
+    if was_read:
+        outside.send()
+        outside.site.step(6)
+    with pytest.raises(RequestRefused):
+        outside.send(version=3)
+    shown = outside.row()["member"]
+    told = "the last report of its agent is refused: the report has version 3"
+    assert shown["silent"]
+    assert shown["waits_for"].startswith(told)
+    outside.send()
+    outside.site.step(7)
+    told = "its agent has been silent since"
+    assert outside.row()["member"]["waits_for"].startswith(told)
+
+
 NO_NODES = AgentNodes(up=0, free=0, cores_up=0, cores_free=0)
 REFUSED = [
     ("other.m", {}, 404, "no ensemble other"),

@@ -125,6 +125,25 @@ def test_a_record_of_an_earlier_version_is_read_and_replaced(*, is_again: bool) 
     assert EnsembleStore(disk).read() == {"sweep": known}
 
 
+def test_an_ensemble_that_is_started_again_replaces_its_earlier_record() -> None:
+    """The record was left, as the ensemble could not be read; another's stays."""
+    disk = MemoryStore()
+    for name in ("sweep", "other"):
+        disk.records |= {
+            f"ensemble/{name}": encoded(ensemble(name, 3.0)[name].record),
+            f"ensemble-start/{name}": '{"userid": 100, "tables": {}}',
+        }
+    before = dict(disk.records)
+    store = EnsembleStore(disk)
+    assert store.read() == {}
+    assert store.unread == {"sweep", "other"}
+    store.change(lambda _: ensemble("sweep", 99.0))
+    assert EnsembleStore(disk).read() == ensemble("sweep", 99.0)
+    store.change(lambda _: {})
+    left = {"ensemble/other", "ensemble-start/other"}
+    assert disk.records == {key: before[key] for key in left}
+
+
 def test_a_member_without_a_record_is_not_taken_for_a_new_one() -> None:
     disk = MemoryStore()
     EnsembleStore(disk).change(lambda _: ensemble("sweep"))
