@@ -139,7 +139,10 @@ def _why_not_free(slot: RankSlot, view: LeadView) -> list[Finding]:
         text = f"{blocked} {_ranks(theirs)} drained by {who}: {why}"
         advice = f"{_NO_REASON_LEFT}: {_UNDRAIN} {format_idset(theirs)}"
         found.append(note(text, advice))
-    stuck = (view.allocated & ranks) - up
+    # The scheduler gives no job an offline rank: what it alone has allocated there is
+    # of a job that has ended. (`unfreed` is known after a minute, and this looks once.)
+    unfreed = ranks.intersection(view.granting) - up
+    stuck = (view.allocated & ranks) - up - unfreed
     if stuck:
         text = f"{blocked} Flux has jobs on offline {_ranks(stuck)}"
         advice = (
@@ -147,7 +150,6 @@ def _why_not_free(slot: RankSlot, view: LeadView) -> list[Finding]:
             " on no other node"
         )
         found.append(wrong(text, advice))
-    unfreed = view.unfreed & ranks
     if unfreed:
         text = f"{blocked} the scheduler has {_ranks(unfreed)} allocated to no job"
         advice = (

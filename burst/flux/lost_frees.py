@@ -40,10 +40,11 @@ class LostFrees:
         self._since: dict[tuple[int, int], float] = {}
         self._told: frozenset[int] = frozenset()
 
-    def update(self, scheduler_only: Cores) -> Cores:
+    def update(self, scheduler_only: Cores, reload: Callable[[], str]) -> Cores:
         """Take in cores that only the scheduler has allocated; return the lost ones.
 
-        A core is lost once this has been so for longer than the limit.
+        A core is lost once this has been so for longer than the limit. Says so in the
+        log, with the commands that load the scheduler again, as `reload` returns them.
         """
         now = self._clock()
         self._since = {
@@ -55,17 +56,18 @@ class LostFrees:
         for (rank, core), since in self._since.items():
             if now - since > self._limit_s:
                 lost[rank] = lost.get(rank, frozenset()) | {core}
-        self._tell(frozenset(lost))
+        self._tell(frozenset(lost), reload)
         return lost
 
-    def _tell(self, ranks: frozenset[int]) -> None:
+    def _tell(self, ranks: frozenset[int], reload: Callable[[], str]) -> None:
         if ranks - self._told:
             log.say(
                 "the scheduler has cores of ranks %s allocated for %s, and the job"
                 " manager has no job there: they count as unused, but get no jobs until"
-                " the scheduler is loaded again (burst doctor says how)",
+                " the scheduler is loaded again: %s",
                 format_idset(ranks),
                 format_fsd(self._limit_s),
+                reload(),
                 level=logging.WARNING,
             )
         self._told = ranks

@@ -19,6 +19,7 @@ from burst.errors import Unreadable
 from burst.flux.lost_frees import LostFrees
 from burst.flux.node_set import NodeSet, parse_nodes, without
 from burst.flux.rpc import RpcClient, ServiceMissing
+from burst.flux.scheduler import read_scheduler
 from burst.model.ranks import format_idset, parse_idset
 
 HEARD_DEADLINE_S = 5.0
@@ -104,7 +105,7 @@ class SchedulerStatus:
         by_manager = parse_nodes(manager["allocated"])
         # Once the job manager has shown an allocation, it also tells of its end.
         self._only = without(self._only, by_manager)
-        self._sort()
+        self._sort(client)
         unheard = self._unheard(drained)
         now = self._clock()
         stale = seen != self._seen or now - self._asked_at > OLDEST_S
@@ -141,13 +142,15 @@ class SchedulerStatus:
         # A scheduler allocates, commits R to the KVS, and only then answers the job
         # manager.
         self._only = without(parse_nodes(scheduler["allocated"]), by_manager)
-        self._sort()
+        self._sort(client)
         self._moved = self._unheard_since is not None
 
-    def _sort(self) -> None:
+    def _sort(self, client: RpcClient) -> None:
         """Split what only the scheduler has: granted to a job now, or for too long."""
         only = self._only
-        lost = self._lost_frees.update(only.cores)
+        lost = self._lost_frees.update(
+            only.cores, lambda: read_scheduler(client).reload
+        )
         self._granting = without(only, NodeSet(lost, {}))
         left = only.gpus.keys() - self._granting.cores.keys()
         self._unfreed = NodeSet(lost, {rank: only.gpus[rank] for rank in left})

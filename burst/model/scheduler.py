@@ -84,7 +84,9 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
                 f"flux module remove {FLUXION}, flux module reload {MATCHER}, flux"
                 f" module load {FLUXION}"
             )
-        return f"flux module reload {self.loaded_as or self.name or 'SCHEDULER'}"
+        # Removed by name: Flux does not find a path again that leads through a link.
+        which = f"--name={self.name} {self.loaded_as}" if self.loaded_as else self.name
+        return f"flux module reload {which or 'SCHEDULER'}"
 
     @property
     def fcfs_queues(self) -> tuple[str, ...]:

@@ -173,7 +173,7 @@ FAILED = "prolog failed for job ƒ1"
         ),
         (
             NONE,
-            {"unfreed": frozenset({6})},
+            {"allocated": frozenset({6}), "granting": {6: NODE}},
             [WRONG],
             "rank 6 allocated to no job -> it",
         ),

@@ -244,7 +244,7 @@ def test_a_queue_that_a_person_stops_or_disables_is_told_with_the_reason(
 
 
 def test_what_the_scheduler_keeps_for_a_job_that_ended_is_unfreed_until_its_reload(
-    instance: FluxInstance, watch: Watch
+    instance: FluxInstance, watch: Watch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """So a lead comes back whose scheduler was not told of the end of a job."""
     instance.start_follower("burst-0-0")
@@ -275,6 +275,7 @@ def test_what_the_scheduler_keeps_for_a_job_that_ended_is_unfreed_until_its_relo
         assert lost.granting == {}
         assert lost.unfreed == {RANK}
         assert lost.free[RANK] == Shape(3, 1)
+        assert "loaded again: flux module reload sched-simple" in caplog.text
         instance.flux("module", "reload", "sched-simple")
         until_readable(watch)
         # It is asked for a hundredth of its time, so not at once where it was slow.

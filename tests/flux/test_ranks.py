@@ -24,6 +24,8 @@ from tests.flux.fake_handle import Answer, FakeHandle, Fault
 from tests.flux.rank_answers import ALL, NOTHING, resources, status
 from tests.support.waiting import HANG_S
 
+OURS = {"name": "sched-burst", "path": "/a/b.py", "services": ["sched"]}
+
 
 def sched(allocated: Any = NOTHING, down: Any = NOTHING) -> dict[str, Any]:
     return {"all": ALL, "down": down, "allocated": allocated}
@@ -92,6 +94,8 @@ def test_what_the_scheduler_alone_has_for_too_long_is_no_jobs_but_not_free(
     asked = client(
         sched_resource__status=lambda _: sched(allocated=given[""]),
         job__manager_resource__status={"allocated": of_jobs},
+        module_list={"mods": [OURS]},
+        sched__burst_stats__get={"policy": "fifo"},
     )
 
     def after(seconds: float) -> LeadView:
@@ -110,6 +114,7 @@ def test_what_the_scheduler_alone_has_for_too_long_is_no_jobs_but_not_free(
     assert after(1) == replace(lost, read_at=ANY)
     [warning] = [record.getMessage() for record in caplog.records]
     assert "cores of ranks 1-2 allocated for 1m" in warning
+    assert "flux module reload --name=sched-burst /a/b.py policy=fifo" in warning
     # Another core of a rank is given to a job that the job manager is to hear of.
     given[""] = resources(("1", "0-2", "0"))
     assert after(1).granting == {1: Shape(1, 1)}

@@ -256,3 +256,18 @@ def test_a_scheduler_that_flux_stopped_is_reported_with_what_starts_it_again(
     if name == "sched-burst":
         assert user.stats()["policy"] == "backfill"
     assert not list(check_scheduler(read_instance(instance.uri), IntakeSettings()))
+
+
+@LOADS_IT
+def test_it_is_loaded_again_though_its_path_leads_through_a_link(
+    instance: FluxInstance, user: UserCli, tmp_path: Path
+) -> None:
+    """`flux modprobe` sends the path as it is, `flux module` what it leads to."""
+    link = tmp_path / "a link"
+    link.symlink_to(FILES)
+    user.do("module", "remove", "sched-simple")
+    path, arguments = str(link / "sched-burst.py"), ["policy=backfill"]
+    instance.rpc("module.load", {"path": path, "args": arguments, "exec": False})
+    _, *again = shlex.split(read_instance(instance.uri).known.reload)
+    user.do(*again)
+    assert user.stats()["policy"] == "backfill"

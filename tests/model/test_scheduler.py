@@ -44,7 +44,7 @@ def test_it_is_named(known: Scheduler, title: str, fcfs: tuple[str, ...]) -> Non
         (Scheduler(name="sched-simple"), "flux module reload sched-simple"),
         (
             Scheduler(name="sched-burst", loaded_as="/a/b.py policy=fifo"),
-            "flux module reload /a/b.py policy=fifo",
+            "flux module reload --name=sched-burst /a/b.py policy=fifo",
         ),
         (
             Scheduler(name=FLUXION),
