@@ -105,6 +105,8 @@ _WORDS = {
 _CONNECTING = re.compile(r"overlay\S*: connecting to (?P<peer>\S+)")
 # Events that begin another attempt to connect.
 _ATTEMPTS = ("connect delayed", "connect retried")
+# Events of an attempt that has not failed.
+_GOES_ON = ("connected", "handshake succeeded")
 # The lead's answer to a follower that it rejects.
 _ANSWER = re.compile(r"overlay\.hello: ")
 _JOINED = re.compile(r"\bparent-ready: |cleanup complete - resources are online")
@@ -118,23 +120,28 @@ def explain_log(log: str) -> str:
 
     `log` may be only the end of the log.
     """
-    found = before = ""
+    found = before = answer = ""
     answered = False  # by the lead, through the connection
     for line in log.splitlines():
         event = _EVENT.search(line)
         if event:
             # Flux may log the events of a connection after the answer that it brought.
             answered = answered and event["event"] not in _ATTEMPTS
-            if not answered:
+            if answer and event["event"] in _GOES_ON:
+                # A follower that was rejected connects again before it ends.
+                found = answer
+            elif not answered:
                 found = _follow(found, before, event)
             before = event["event"]
         elif begun := _CONNECTING.search(line):
+            answer = ""
             found = found or _SILENT.format(peer=begun["peer"])
         elif _JOINED.search(line):
-            found = ""
+            found = answer = ""
         elif explained := _explain_line(line):
             found = explained
             answered = bool(_ANSWER.search(line))
+            answer = explained if answered else answer
     return found
 
 

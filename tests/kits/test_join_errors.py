@@ -71,9 +71,13 @@ def test_the_latest_reason_counts() -> None:
         (["connect delayed", "connected", "handshake succeeded"], ["disconnected"]),
         (["connect delayed", "connected"], ["handshake succeeded"]),
         (["connect delayed"], ["connected", "handshake succeeded", "disconnected"]),
+        (
+            ["connect delayed", "connected", "handshake succeeded"],
+            ["disconnected", "connect retried", "connected", "handshake succeeded"],
+        ),
     ],
 )
-def test_events_that_are_logged_after_the_answer_change_nothing(
+def test_a_connection_after_the_answer_changes_nothing(
     before: list[str], after: list[str]
 ) -> None:
     answer = "overlay.hello: client (1) version mismatched with server (2)\n"

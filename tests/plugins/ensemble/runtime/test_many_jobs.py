@@ -64,6 +64,17 @@ def test_further_jobs_of_others_are_read_and_not_known() -> None:
     assert found.member.total.events == {"submit": KNOWN_MOST}
 
 
+def test_jobs_of_before_the_run_are_others_and_do_not_count_once_they_ended() -> None:
+    before = MemberRecord(started=100.0)
+    rows = [
+        row(1, JobState.INACTIVE, t_submit=90.0, t_finish=95.0, result="completed"),
+        row(2, JobState.SCHED, t_submit=90.0),
+    ]
+    found = count_jobs(before, JobsSeen(rows, {}), 109.0)
+    assert {job: known.group for job, known in found.member.jobs.items()} == {2: ""}
+    assert found.member.total.events == {"submit": 1}
+
+
 def test_a_step_without_news_writes_nothing() -> None:
     site = EnsembleSite()
     site.up(members=[{**MEMBER, **JOBS}])
