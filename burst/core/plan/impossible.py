@@ -8,7 +8,7 @@ longer allow such a burst to be made.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from burst.core.plan.context import PlanContext
@@ -101,21 +101,16 @@ def _too_large(
     facts: dict[str, object] = {"want": describe_need(demand.request)}
     if not needs:
         return Reason.NEVER_FITS, facts
-    table, admitted = context.table, context.admitted(demand)
     spread = context.may_spread(demand)
     caps, totals = dict(wanted.most_nodes), Counter[str]()
     for live, nodes in lent:
         provider = live.source.provider
         caps[provider] = max(caps.get(provider, 0), nodes)
         totals[live.source.key] += nodes
-    most: dict[SlotClass, int] = {}
-    for kind in needs:
-        allowed = [caps[name] for name in kind[1] or caps if name in caps]
-        cap = max(allowed, default=0)
-        most[kind] = table.capacity(kind, admitted, cap, spread=spread)
+    most = _most_by_kind(demand, needs, caps, context)
     lacks = {kind: nodes_needed(demand.lacks, kind[0]) for kind in needs}
     small = all(most[kind] < need for kind, need in lacks.items())
-    if small and not table.has_any(admitted):
+    if small and not context.table.has_any(context.admitted(demand)):
         return Reason.EXCLUDED, facts
     further = min(lacks.values())
     in_all = sum(
@@ -131,3 +126,22 @@ def _too_large(
     waits = spread or max(wanted.most_nodes.values()) >= further
     facts |= {"need": max(needs.values()), "most": max(most.values())}
     return Reason.NO_ROOM if waits else Reason.TOO_LARGE, facts
+
+
+def _most_by_kind(
+    demand: Demand,
+    kinds: Iterable[SlotClass],
+    caps: Mapping[str, int],
+    context: PlanContext,
+) -> dict[SlotClass, int]:
+    """Return the most nodes that a job could have in each of these kinds of slots.
+
+    `caps` are the most that one burst of each provider may have.
+    """
+    admitted, spread = context.admitted(demand), context.may_spread(demand)
+    most: dict[SlotClass, int] = {}
+    for kind in kinds:
+        allowed = [caps[name] for name in kind[1] or caps if name in caps]
+        cap = max(allowed, default=0)
+        most[kind] = context.table.capacity(kind, admitted, cap, spread=spread)
+    return most

@@ -228,11 +228,7 @@ class Promises:
             for burst in room.gone
             if source.isolated or self._shares_slot(burst, place, pieces)
         )
-        began = max(place.start, context.now)
-        until = demand.end(began) if place.known else math.inf
-        context.table.promise(place, demand.job, until)
-        asked = msgspec.structs.replace(asked, until=until)
-        context.usage.keep(demand.job, asked, place.start, gone)
+        self._note(demand, place, asked, gone)
         promise = Promise(
             job=demand.job,
             ranks=tuple(sorted(ranks)),
@@ -241,6 +237,18 @@ class Promises:
         )
         nodes, due = sum(pieces.values()), place.start <= context.now
         return Kept(promise, place, nodes, key, due, gone, cannot_stay)
+
+    def _note(
+        self, demand: Demand, place: Place, asked: FurtherUse, gone: Iterable[BurstId]
+    ) -> None:
+        """Note what is kept for a job of ranks and of limits, and until when."""
+        assert demand.job is not None
+        context = self._context
+        began = max(place.start, context.now)
+        until = demand.end(began) if place.known else math.inf
+        context.table.promise(place, demand.job, until)
+        asked = msgspec.structs.replace(asked, until=until)
+        context.usage.keep(demand.job, asked, place.start, gone)
 
     def _shares_slot(
         self, burst: BurstId, place: Place, pieces: Mapping[str, int]
