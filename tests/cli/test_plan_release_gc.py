@@ -118,8 +118,8 @@ def test_orphans_are_listed_and_deleted_without_a_daemon(quiet: CliHarness) -> N
     assert row.split()[:3] == [orphan, "local", "burst-1-0"]
     assert cli.provider().observe()
     said = cli.run("gc", "--yes")
-    assert f"{orphan}: orphan of provider local is being deleted" in said.stderr
-    assert said.stderr.endswith(f"{orphan}: orphan of provider local is gone\n")
+    assert f"{orphan} of provider local is being deleted" in said.stderr
+    assert said.stderr.endswith(f"{orphan} of provider local is gone\n")
     none = {"orphans": [], "deleting": False, "looked_at": ["local"], "failed": {}}
     assert cli.run("gc", "--json").json == none
 

@@ -165,7 +165,7 @@ def test_what_a_lead_leaves_that_is_shut_down_is_taken_down_or_handed_over(
     line = daemon.log.split(f"{told} without the lead: ")[-1].splitlines()[0]
     assert str(cli.config) in line
     done = burst(*shlex.split(line)[1:])
-    assert f"{burst_id}: orphan of provider" in done.stderr
+    assert f"{burst_id} of provider" in done.stderr
     assert " is gone" in done.stderr
     assert burst(*shlex.split(line)[1:]).stdout == "nothing is left\n"
 
