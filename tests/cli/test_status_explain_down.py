@@ -104,6 +104,16 @@ def test_hosts_may_be_named_and_no_burst_that_there_is_not(served: CliHarness) -
     assert burst_id in live.split(", ")
 
 
+def test_of_several_each_is_taken_down_though_some_cannot(served: CliHarness) -> None:
+    with burst_of(served, "-N1") as first, burst_of(served, "-N1") as second:
+        said = served.run("down", "burst-9", first, "burst-8", second)
+        assert [line.split()[0] for line in said.stdout.splitlines()] == [first, second]
+        assert re.findall(r"burst-\d: there is no burst burst-\d", said.error) == [
+            "burst-9: there is no burst burst-9",
+            "burst-8: there is no burst burst-8",
+        ]
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [
