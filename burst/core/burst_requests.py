@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from burst.config import Settings
+from burst.core.job_report import unknown_job
 from burst.core.plan.demands import Demand
 from burst.core.plan.plan_demands import plan_demands
 from burst.core.plan.slot_ranks import run_of
@@ -253,10 +254,7 @@ def request_for_job(
     view, hold = world.read_lead().jobs.get(job), records.holds.get(job)
     tx = Transaction(records, now)
     if view is None or not job_rules(world, settings, now).may_burst(view):
-        raise BurstError(
-            f"{format_f58(job)} is not burstable",
-            "submit it with --setattr=burstable",
-        )
+        raise unknown_job(job)
     _check_job(view, hold)
     if hold is None:
         # The job has waited since it was submitted, and continues to wait.

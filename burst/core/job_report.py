@@ -22,6 +22,7 @@ from burst.core.timeline import has_nodes_of, known_events, was_assigned
 from burst.core.world import Halt, World
 from burst.core.worth.estimate import StartEstimate
 from burst.core.worth.online_times import OnlineTimes
+from burst.errors import BurstError
 from burst.model.active_job import ActiveJob
 from burst.model.burst import Burst, State
 from burst.model.decision import Decision
@@ -41,6 +42,15 @@ _ASKS_FOR_SOMEBODY = {
         Reason.USER_HOLD,
     )
 }
+
+
+def unknown_job(job: JobId, *, guest: bool = False) -> BurstError:
+    """Return the error about a job that is not burstable, or has been forgotten."""
+    known = f"{format_f58(job)} is not a burstable job that burst knows"
+    return BurstError(
+        "that is not a job of yours that burst knows" if guest else known,
+        "submit with --setattr=burstable; jobs that ended are soon forgotten",
+    )
 
 
 def job_row(job: JobView, decision: Decision, *, guest: bool = False) -> Row:

@@ -155,11 +155,7 @@ def explain(
         row = job_report.explain_other(other, snapshot.world)
     theirs = userid is None or guest_view(snapshot, userid).knows(job_id)
     if row is None or not (theirs or row["userid"] == userid):
-        known = f"{format_f58(job_id)} is not a burstable job that burst knows"
-        raise BurstError(
-            "that is not a job of yours that burst knows" if guest else known,
-            "submit with --setattr=burstable; jobs that ended are soon forgotten",
-        )
+        raise job_report.unknown_job(job_id, guest=guest)
     return row | {
         "here": _here(snapshot, job_id) if starts_by_itself(row) else None,
         "usage": _usage(snapshot, job_id),
