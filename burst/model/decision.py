@@ -35,17 +35,21 @@ def clock_time(seconds: float) -> str:
     return _date(seconds, "%H:%M:%S")
 
 
-def time_after(seconds: float, now: float) -> str:
-    """Return a time as a time of day, with its date if that is not today (`now`)."""
-    clock, day = clock_time(seconds), _date(seconds, "%Y-%m-%d")
-    return clock if day in ("never", _date(now, "%Y-%m-%d")) else f"{day} {clock}"
+def time_after(seconds: float, now: float, zone: datetime.tzinfo | None = None) -> str:
+    """Return a time as a time of day, with its date if that is not today (`now`).
+
+    `zone` is the time zone, None for that of this process.
+    """
+    clock, day = _date(seconds, "%H:%M:%S", zone), _date(seconds, "%Y-%m-%d", zone)
+    today = _date(now, "%Y-%m-%d", zone)
+    return clock if day in ("never", today) else f"{day} {clock}"
 
 
-def _date(seconds: float, form: str) -> str:
+def _date(seconds: float, form: str, zone: datetime.tzinfo | None = None) -> str:
     """Return a time in a format of strftime(3); "never" for a time out of range."""
     try:
         time = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
-        return time.astimezone().strftime(form)
+        return time.astimezone(zone).strftime(form)
     except (OverflowError, ValueError, OSError):
         return "never"
 

@@ -10,6 +10,7 @@ import datetime
 import math
 import os
 import socket
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -117,7 +118,13 @@ def waiting_jobs(snapshot: Snapshot, most: int, userid: int | None = None) -> li
 
 def _story_of(burst: Burst, snapshot: Snapshot) -> Row:
     settings, started = snapshot.settings, snapshot.world.identity.started
-    return burst_story(snapshot.records, burst, settings, started, snapshot.now)
+    story = burst_story(snapshot.records, burst, settings, started, snapshot.now)
+    return story | {"utc_offset": _utc_offset(snapshot)}
+
+
+def _utc_offset(snapshot: Snapshot) -> int:
+    """Return by how many seconds the times in texts are ahead of UTC."""
+    return time.localtime(snapshot.now).tm_gmtoff
 
 
 def explain(
@@ -159,6 +166,7 @@ def explain(
     return row | {
         "here": _here(snapshot, job_id) if starts_by_itself(row) else None,
         "usage": _usage(snapshot, job_id),
+        "utc_offset": _utc_offset(snapshot),
     }
 
 
