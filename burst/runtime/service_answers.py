@@ -81,6 +81,8 @@ def status(snapshot: Snapshot, daemon: Row | None) -> Row:
     row = report.status(snapshot.records, snapshot.world, snapshot.orphans, prices, now)
     for each in row["bursts"]:
         left = cost.seconds_until_drain(bursts[each["id"]], snapshot.settings, now)
+        if daemon is None:
+            left = None  # nobody takes it down
         each["down_in"] = None if left is None else round(left, 3)
     pending = len(snapshot.decisions)
     totals = burst_totals(row["bursts"], snapshot)
