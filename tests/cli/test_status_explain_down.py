@@ -255,7 +255,7 @@ def test_an_idle_burst_its_cost_and_its_story_are_told(served: CliHarness) -> No
     with burst_of(served, "-N2") as name:
         wait_until(lambda: served.row(name)["idle"] is not None, "it to be idle")
         said = served.run("status")
-        assert re.search(r"idle [0-9]+s, down in (1h00m|59m[0-9]{2}s)$", said.lines[1])
+        assert re.search(r"idle [0-9.]+s, down in (1h00m|59m[0-9]{2}s)$", said.lines[1])
         assert "RESULT" not in said.lines[0]
         assert "2 of 8 nodes" in said.lines
         error = served.run("request", "-N30").error
@@ -280,7 +280,11 @@ def test_an_idle_burst_its_cost_and_its_story_are_told(served: CliHarness) -> No
 
 
 @pytest.mark.parametrize(
-    ("amount", "shown"), [(0.0, "0.00"), (14.2, "14.20"), (0.0042, "0.0042")]
+    ("amount", "shown"),
+    [
+        *((0.0, "0.00"), (14.2, "14.20"), (0.0042, "0.0042")),
+        *((0.015, "0.02"), (0.00001, "0.00001"), (-0.5, "-0.50")),
+    ],
 )
 def test_money_is_shown_to_the_hundredth_or_its_first_digits(
     amount: float, shown: str
