@@ -92,7 +92,7 @@ def explain(
     if job is None and not bursts:
         return None
     hold, repeat = records.holds.get(job_id), records.repeats.get(job_id)
-    row = _told_of(job, job_id) | {
+    row = told_of(job, job_id) | {
         "held": hold.state.value if hold else None,
         "urgency_before": hold.urgency if hold else None,
         "bursts": [_story(burst, job_id) for burst in bursts],
@@ -116,14 +116,14 @@ def explain_other(job: ActiveJob, world: World) -> Row:
     why = decision.text()
     if decision.reason is Reason.NOT_BURSTABLE:
         why = "it waits its turn for own nodes, as it is not burstable"
-    return _told_of(job, job.id) | {
+    return told_of(job, job.id) | {
         "verdict": decision.reason.word,
         "why": why,
         "next": decision.next_step(),
     }
 
 
-def _told_of(job: JobView | ActiveJob | None, job_id: JobId) -> Row:
+def told_of(job: JobView | ActiveJob | None, job_id: JobId) -> Row:
     """Return the answer to `burst explain JOB` without any decision or burst."""
     return {
         "id": format_f58(job_id),

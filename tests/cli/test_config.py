@@ -91,7 +91,7 @@ def test_a_provider_that_is_not_enabled_need_not_be_installed(config: Path) -> N
 
 
 def test_without_any_file_all_is_default(home: Path) -> None:
-    rows = burst("config", "--json").json
+    rows = burst("config", "--json").json["settings"]
     assert {row["from"] for row in rows} == {"default"}
     assert {"key": "deadlines.idle", "value": "5m", "from": "default"} in rows
 
@@ -102,7 +102,8 @@ def test_a_home_in_which_nothing_can_be_found_has_no_file(
 ) -> None:
     # The system raises an error for it, as for one that may not be searched.
     monkeypatch.setenv("HOME", "/" + 300 * "x")
-    assert {row["from"] for row in burst("config", "--json").json} == {"default"}
+    rows = burst("config", "--json").json["settings"]
+    assert {row["from"] for row in rows} == {"default"}
 
 
 @pytest.mark.parametrize(

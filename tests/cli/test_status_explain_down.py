@@ -251,6 +251,21 @@ def test_how_a_job_ended_is_told_also_once_the_daemon_has_forgotten_it(
         assert "released" not in "".join(lines)
 
 
+def test_a_job_that_the_daemon_never_saw_has_the_same_fields(
+    instance: EmbeddedInstance, cli: CliHarness
+) -> None:
+    with closing(instance.lead()) as lead:
+        failed = instance.submit(nodes=9, urgency=0)
+        lead.fail_job(failed, "no offer has 9 nodes")
+    waits = instance.submit(nodes=9)
+    with cli.daemon():
+        found = cli.run("explain", format_f58(failed), "--json").json
+        assert found["why"] == "burst made it fail: no offer has 9 nodes"
+        other = cli.run("explain", format_f58(waits), "--json").json
+        assert found.keys() - other.keys() == {"result"}
+        assert not other.keys() - found.keys()
+
+
 def test_an_idle_burst_its_cost_and_its_story_are_told(served: CliHarness) -> None:
     with burst_of(served, "-N2") as name:
         wait_until(lambda: served.row(name)["idle"] is not None, "it to be idle")
