@@ -149,6 +149,8 @@ def _asked(
     command: tuple[str, ...], nodes: int, provider: str, isolated: bool, **more: Any
 ) -> dict[str, Any]:
     """Return the request for the daemon. Raises UsageError."""
+    if more["least"] > nodes:
+        raise click.UsageError("--least is more than -N")
     asked: dict[str, Any] = {
         "nodes": nodes,
         "provider": provider,
