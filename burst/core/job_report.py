@@ -201,7 +201,7 @@ def _story(burst: Burst, job_id: JobId) -> Row:
     return {
         "id": burst.id,
         "provider": burst.lease.provider,
-        "state": "quarantined" if burst.quarantined else burst.state.value,
+        "state": burst.shown_state,
         "result": burst.result.value if burst.result else None,
         "events": [
             {
