@@ -137,12 +137,11 @@ def request(
             ends = bool(command or wanted["batch"])
             until = "inactive" if ends else "online"
             look = functools.partial(lead.call, "status", {})
-            wait_for_burst(look, burst, until, said, runs=ends)
+            row = wait_for_burst(look, burst, until, said, runs=ends)
             if ends:
                 show_output(lead.call("output", {"id": burst}))
             elif wanted["isolated"]:
-                rows = lead.call("status", {})["bursts"]
-                click.echo(next(r["access"] for r in rows if r["id"] == burst))
+                click.echo(row["access"])
 
 
 def _asked(

@@ -19,6 +19,9 @@ from burst.model.next_step import (
 )
 from burst.model.reason import Reason
 
+# Farther than this, in seconds, a time is told with its date.
+_FAR_S = 43200.0
+
 
 def moment(seconds: float) -> str:
     """Return a time, given in seconds since the epoch, as text with its date."""
@@ -33,6 +36,12 @@ def exact_moment(seconds: float) -> str:
 def clock_time(seconds: float) -> str:
     """Return a time, given in seconds since the epoch, as a time of day."""
     return _date(seconds, "%H:%M:%S")
+
+
+def near_moment(seconds: float, now: float) -> str:
+    """Return a time as a time of day, with its date if that may not be today."""
+    told = moment(seconds)
+    return told if seconds - now > _FAR_S else told.rpartition(" ")[2]
 
 
 def time_after(seconds: float, now: float, zone: datetime.tzinfo | None = None) -> str:
