@@ -18,7 +18,7 @@ from burst.cli.colours import (
 )
 from burst.cli.listing import Row, fsd, money
 from burst.model.burst import PRICE_SOURCES
-from burst.model.decision import time_after
+from burst.model.decision import count_nodes, name_ranks, time_after
 
 # Events that say that something went wrong.
 _BAD = {"exception", "lost", "overdue", "outlived", "quarantine", "reclaimed"}
@@ -108,10 +108,11 @@ def _timed(events: Iterable[Row], now: float, zone: _Zone) -> Iterator[tuple[str
 def _burst(found: Row, now: float, zone: _Zone) -> Iterator[Line]:
     """Yield the story of a burst: events, durations, jobs, cost."""
     where = f"{found['provider']}/{found['offer']}"
-    ranks = f" as ranks {found['ranks']}" if found["ranks"] else ""
+    ranks = f" as {name_ranks(found['ranks'])}" if found["ranks"] else ""
     title = (found["burst"], HEAD), ": ", _state(found)
     yield [*title, *_result(found)]
-    yield [f"  {found['nodes']} nodes of {where}: {found['hosts']}{ranks}"]
+    nodes = count_nodes(found["nodes"])
+    yield [f"  {nodes} of {where}: {found['hosts']}{ranks}"]
     if found.get("standing"):
         yield [f"  made for the standing minimum of {found['standing']}"]
     if found["next"]:

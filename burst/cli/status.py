@@ -29,7 +29,7 @@ from burst.cli.listing import (
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.model.burst import PRICE_SOURCES
-from burst.model.decision import moment, name_ranks
+from burst.model.decision import count_nodes, moment, name_ranks
 from burst.model.fsd import rounded_span
 
 # A node with many cores may run hundreds of jobs; --json has them all.
@@ -166,8 +166,9 @@ def drain_text(slot: str, ranks: str, why: str) -> str:
 
 def bill(totals: Row) -> str:
     """Return how many nodes are rented, and what they cost, if anything."""
-    of = f" of {totals['of']}" if totals["of"] else ""
-    text = f"{totals['nodes']}{of} nodes"
+    text = count_nodes(totals["nodes"])
+    if totals["of"]:
+        text = f"{totals['nodes']} of {count_nodes(totals['of'])}"
     if totals["per_hour"] or totals["cost"]:
         text += f", {money(totals['per_hour'])} an hour, {money(totals['cost'])} so far"
     return text

@@ -155,7 +155,7 @@ def usable_idle_bursts(records: Records, demand: Demand) -> str:
     if demand.isolated:
         return ""
     idle = [
-        f"{burst.id} ({burst.lease.nodes} nodes of {burst.lease.provider})"
+        f"{burst.id} ({count_nodes(burst.lease.nodes)} of {burst.lease.provider})"
         for burst in records.live
         if burst.state is State.ONLINE
         and burst.idle_since is not None

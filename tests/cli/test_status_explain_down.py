@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from burst.cli.listing import money
-from burst.cli.status import notices, some_jobs
+from burst.cli.status import bill, notices, some_jobs
 from burst.model.jobid import JobId, format_f58
 from tests.cli.cli_harness import CliHarness
 from tests.cli.conftest import Shared
@@ -305,6 +305,14 @@ def test_money_is_shown_to_the_hundredth_or_its_first_digits(
     amount: float, shown: str
 ) -> None:
     assert money(amount) == shown
+
+
+@pytest.mark.parametrize(
+    ("nodes", "of", "told"),
+    [(1, None, "1 node"), (2, None, "2 nodes"), (1, 1, "1 of 1 node")],
+)
+def test_nodes_are_counted(nodes: int, of: int | None, told: str) -> None:
+    assert bill({"nodes": nodes, "of": of, "per_hour": 0, "cost": 0}) == told
 
 
 def test_of_many_jobs_on_a_burst_some_are_shown() -> None:

@@ -48,8 +48,8 @@ def test_the_records_are_shown_and_that_nobody_takes_the_bursts_down(
     # Only a daemon takes an idle burst down.
     assert [row["idle"] >= 0 for row in found["bursts"]] == [True]
     assert [row["down_in"] for row in found["bursts"]] == [None]
-    told = cli.run("explain", name).lines
-    assert "  next: somebody starts the daemon: burst daemon -c FILE" in told
+    story = cli.run("explain", name).lines
+    assert "  next: somebody starts the daemon: burst daemon -c FILE" in story
     job = instance.submit(nodes=9, command=SLEEP)
     told = cli.run("explain", format_f58(job))
     assert (
