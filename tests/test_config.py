@@ -80,12 +80,24 @@ LEASE_TEXT = (
         ('deadlines.lease = "10m"', LEASE_TEXT),
         ('deadlines.drain = "inf"\ndeadlines.lease = "10d"', LEASE_TEXT),
         ("providers = 1", "expected tables [providers.NAME]"),
-        ('limits.cooldown = "inf"', "inf is out of range; at least 0, at most 36500d"),
+        ('limits.cooldown = "inf"', "inf is out of range; at least 0s, at most 36500d"),
+        ('deadlines.join = "0"', "0s is out of range; at least 100ms"),
+        ('deadlines.run = "0"', "0s is out of range; at least 100ms"),
+        (
+            'providers.a.type = "local"\nproviders.a.provision = "0"',
+            "0s is out of range; at least 100ms",
+        ),
+        ('intake.queue = ""', "Expected text in quotes of length >= 1"),
         ("providers.a = 1", "expected a table; write [providers.a]"),
         (
             "providers.A_b = {}",
-            "not a name for a provider; use lower-case letters, digits and -, as it"
-            " becomes part of labels",
+            "not a name for a provider; use at most 63 lower-case letters, digits and"
+            " -, as it becomes a label",
+        ),
+        (
+            f"providers.{64 * 'a'} = {{}}",
+            "not a name for a provider; use at most 63 lower-case letters, digits and"
+            " -, as it becomes a label",
         ),
     ],
 )
@@ -191,7 +203,11 @@ HOURS = """(such as "Mo-Fr 8-18", "22-6")"""
         ("match.hours = 'Mo-Fr 8-8'", f"no time is within 'Mo-Fr 8-8' {HOURS}"),
         ("match.hours = ['8-18', '8:60-9']", f"no time is within '8:60-9' {HOURS}"),
         ("match.hours = 'Mx'", "not hours of the week: 'Mx' (such as \"Mo-Fr 8-18\")"),
-        ("worth = -0.1", "-0.1 is out of range; at least 0"),
+        ("match.user = ''", "is empty; leave the key out"),
+        ("match.name = ['a', '']", "is empty; leave the key out"),
+        ("match.attribute = ''", "is empty; leave the key out"),
+        ("worth = -0.1", "-0.1 is out of range; from 0 to 1000000"),
+        ("worth = 2e6", "2000000.0 is out of range; from 0 to 1000000"),
         ("max_price = inf", "inf is out of range; at least 0"),
         ("wait = 'inf'", 'inf never ends; give a time that does, such as "5m"'),
         (

@@ -108,6 +108,10 @@ def test_a_wrong_budget_is_told_where_and_what_would_be_right(text, told):
             "prices.gke.n2 = '3'",
             'prices.gke.n2: expected a number; such as "gke.n2" = 2.5',
         ),
+        (
+            'prices."gke.n2" = 3\nprices.gke.n2 = 4',
+            "prices.gke.n2: is there twice; remove one, quoted or not",
+        ),
         ("prices.gke.n2 = -1", "prices.gke.n2: -1 is out of range; from 0 to 1e12"),
     ],
 )

@@ -129,12 +129,17 @@ def _address(nodes: Sequence[AllocatedNode], settings: Settings) -> str:
     return nodes[0].name
 
 
-def batch_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
+def batch_tables(tables: Mapping[str, Any], request: LeadRequest) -> dict[str, Any]:
     """Return the user's burst.toml as the daemon in the allocation is to read it."""
     found = {key: value for key, value in tables.items() if key not in {"lead"}}
     # Its lead and rank slots are those of the allocation, whatever the file has. All
     # that has its owner tag is deleted at its end: the tag of the file is another's.
     own = tables.get("lead", {}).items()
-    found["lead"] = {k: v for k, v in own if k not in {"uri", "slots", "owner"}}
+    others = {"uri", "slots", "owner"}
+    # Followers would connect to what the file has, and rank 0 listens as the options
+    # say: the lead's bootstrap hosts have those.
+    options = {"address": request.address, "port": request.port}
+    given = {key for key, value in options.items() if value}
+    found["lead"] = {k: v for k, v in own if k not in others | given}
     found["daemon"] = {**tables.get("daemon", {}), "on_stop": "reap"}
     return found

@@ -231,8 +231,9 @@ def _make_lead(
     """Write all files of the lead; return variables for its broker."""
     tables = read_toml(directory.given)
     settings = parse(tables, str(directory.given))
-    write_atomically(directory.settings, tomli_w.dumps(batch_tables(tables)))
     request = directory.request()
+    read_by_daemon = batch_tables(tables, request)
+    write_atomically(directory.settings, tomli_w.dumps(read_by_daemon))
     port = request.port or settings.lead.port or free_port()
     plan = make_plan(request, nodes, settings, port)
     share = settings.plan.share_users

@@ -46,7 +46,7 @@ def show_config(target: Target, listing: Listing) -> None:
         uri = next(row for row in rows if row["key"] == "lead.uri")
         uri |= {"value": target.uri, "from": "--uri"}
     if listing.as_json:
-        print_json(rows)
+        print_json({"settings": rows})
     else:
         print_rows(rows, _SETTINGS, listing)
 

@@ -21,6 +21,8 @@ def daemon(target: Target) -> None:
     SIGHUP reads the settings again. In a pod other than the first of an indexed Job it
     ends at once, since the lead runs in the first.
     """
+    # A reload reads this file again, also if another one is found first by then.
+    target = Target(target.find(), target.uri)
     log.start(target.settings().daemon.log)
     # The Job controller sets it. A MiniCluster runs sidecars in every pod, and is
     # complete only when all have exited with status 0.
@@ -28,6 +30,6 @@ def daemon(target: Target) -> None:
     if index != "0":
         log.say("this is pod %s; the daemon runs beside the lead, in pod 0", index)
         return
-    process = Daemon(target.settings, target.find())
+    process = Daemon(target.settings, target.config)
     process.handle_signals()
     process.run()

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import click
 
@@ -13,6 +13,9 @@ from burst.cli.progress import show_wait
 from burst.cli.tags import check_tag, tell_of_renewal, tell_of_tag
 from burst.cli.target import Target, target_options
 from burst.cli.wait_for_burst import Row, wait_for_burst
+from burst.errors import BurstError, LeadError
+
+_Failed = dict[str, BurstError]
 
 
 @click.command()
@@ -66,27 +69,59 @@ def down(
         def look() -> Row:
             return lead.call("status", {})
 
+        def ask(**named: str) -> Row:
+            with show_wait("waiting for the daemon"):
+                return lead.call("down", {**named, **asked})
+
+        def ask_for(burst: str) -> None:
+            told = ask(burst=burst)
+            tell_of_renewal(told)
+            tell_of_tag(told)
+
+        def wait(burst: str) -> None:
+            if no_wait:
+                click.echo(f"{burst} is being taken down")
+            else:
+                wait_for_burst(look, burst, until="inactive")
+
         # All of them are found before the first is taken down.
         if tag:
             found = _with_tag(tag, look())
-            if not found:
-                click.echo(f"no live burst has tag {tag}; its waiting jobs end")
+            ask(tag=tag)
+            failed = _try_each(found, wait)
         else:
             found = list(dict.fromkeys(find_burst(each, look) for each in typed))
-        named = [{"tag": tag}] if tag else [{"burst": burst} for burst in found]
-        for each in named:
-            with show_wait("waiting for the daemon"):
-                told = lead.call("down", {**each, **asked})
-            if not tag:
-                tell_of_renewal(told)
-                tell_of_tag(told)
-        for burst in found if no_wait else ():
-            click.echo(f"{burst} is being taken down")
-        for burst in () if no_wait else found:
-            wait_for_burst(look, burst, until="inactive")
+            failed = _try_each(found, ask_for)
+            failed |= _try_each([each for each in found if each not in failed], wait)
+    if failed:
+        raise _error_of(failed, several=len(found) > 1)
+
+
+def _try_each(bursts: Iterable[str], act: Callable[[str], object]) -> _Failed:
+    """Act on each burst; return those that it failed for. Raises LeadError."""
+    failed: _Failed = {}
+    for burst in bursts:
+        try:
+            act(burst)
+        except LeadError:
+            # The lead or its daemon is gone: it would fail for the others, too.
+            raise
+        except BurstError as error:
+            failed[burst] = error
+    return failed
+
+
+def _error_of(failed: _Failed, *, several: bool) -> BurstError:
+    """Return one error for all bursts; it names each if several were to be ended."""
+    if not several:
+        return next(iter(failed.values()))
+    return BurstError("; ".join(f"{burst}: {why}" for burst, why in failed.items()))
 
 
 def _with_tag(tag: str, status: Row) -> list[str]:
-    """Return the live bursts with a tag."""
+    """Return the live bursts with a tag; say if there is none."""
     live = (row for row in status["bursts"] if row["state"] != "inactive")
-    return [row["id"] for row in live if row.get("tag") == tag]
+    found = [row["id"] for row in live if row.get("tag") == tag]
+    if not found:
+        click.echo(f"no live burst has tag {tag}; its waiting jobs end")
+    return found

@@ -68,20 +68,20 @@ def _told(lead: Lead, target: Target, name: str) -> dict[str, Any]:
         end = _end_of(lead, name)
         if end is None or end.exception != BY_BURST:
             raise
-        return _ended({**_UNKNOWN, "id": name}, end)
+        return _ended(_forgotten(name), end)
     if "burst" in found:
         return found
     end = _end_of(lead, name) if found["state"] in _OVER else None
     return _ended(found, end) if end else found
 
 
-_UNKNOWN: dict[str, Any] = {
-    "needs": "",
-    "next": "",
-    "held": None,
-    "refusals": [],
-    "bursts": [],
-}
+def _forgotten(name: str) -> dict[str, Any]:
+    """Return what a daemon would tell of a job without any decision or burst."""
+    # It takes long to import, and is needed here only.
+    from burst.core.job_report import told_of  # noqa: PLC0415
+
+    row = told_of(None, parse_jobid(name))
+    return row | {"here": None, "usage": [], "utc_offset": time.localtime().tm_gmtoff}
 
 
 def _ended(found: dict[str, Any], end: JobEnd) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import datetime
+import time
 from collections.abc import Iterable, Iterator
 
 from burst.cli.colours import (
@@ -16,21 +18,36 @@ from burst.cli.colours import (
 )
 from burst.cli.listing import Row, fsd, money
 from burst.model.burst import PRICE_SOURCES
-from burst.model.decision import time_after
+from burst.model.decision import count_nodes, name_ranks, time_after
 
 # Events that say that something went wrong.
 _BAD = {"exception", "lost", "overdue", "outlived", "quarantine", "reclaimed"}
+_Zone = datetime.timezone | None
 
 
 def story_lines(found: Row, now: float) -> list[Line]:
     """Return the answer to the method `explain` as lines for `print_text`.
 
-    An answer about a burst has a key `burst`; any other is about a job.
+    An answer about a burst has a key `burst`; any other is about a job. All times are
+    of the time zone of the daemon, as those in its sentences are.
     """
-    return list(_burst(found, now) if "burst" in found else _job(found, now))
+    zone = _other_zone(found, now)
+    lines = list((_burst if "burst" in found else _job)(found, now, zone))
+    if zone is not None:
+        lines.append([(f"times are those of the daemon's time zone, {zone}", QUIET)])
+    return lines
 
 
-def _job(found: Row, now: float) -> Iterator[Line]:
+def _other_zone(found: Row, now: float) -> datetime.timezone | None:
+    """Return the time zone of the daemon; None if it is that of this process."""
+    # A daemon of an earlier version does not tell it, nor do jobs that have ended.
+    offset = found.get("utc_offset")
+    if offset is None or offset == time.localtime(now).tm_gmtoff:
+        return None
+    return datetime.timezone(datetime.timedelta(seconds=offset))
+
+
+def _job(found: Row, now: float, zone: _Zone) -> Iterator[Line]:
     """Yield the story of a job: why it waits, or how it ended, and its bursts."""
     # The daemon forgets what a job needed a minute after its end.
     needs = f", {found['needs']}" if found["needs"] else ""
@@ -53,7 +70,7 @@ def _job(found: Row, now: float) -> Iterator[Line]:
     for burst in found["bursts"]:
         title = (burst["id"], HEAD), f" of {burst['provider']}: "
         yield ["  ", *title, _state(burst), *_result(burst)]
-        for when, event in _timed(burst["events"], now):
+        for when, event in _timed(burst["events"], now, zone):
             yield [(f"    {when}", QUIET), f" {event['text']}"]
 
 
@@ -77,29 +94,30 @@ def _start(found: Row) -> list[str]:
     return ["; ".join(told)] if told else []
 
 
-def _timed(events: Iterable[Row], now: float) -> Iterator[tuple[str, Row]]:
+def _timed(events: Iterable[Row], now: float, zone: _Zone) -> Iterator[tuple[str, Row]]:
     """Yield each event with its time, and with its day if that differs.
 
     It is compared with the day of the event before; for the first event, with today.
     """
     before = now
     for event in events:
-        yield time_after(event["timestamp"], before), event
+        yield time_after(event["timestamp"], before, zone), event
         before = event["timestamp"]
 
 
-def _burst(found: Row, now: float) -> Iterator[Line]:
+def _burst(found: Row, now: float, zone: _Zone) -> Iterator[Line]:
     """Yield the story of a burst: events, durations, jobs, cost."""
     where = f"{found['provider']}/{found['offer']}"
-    ranks = f" as ranks {found['ranks']}" if found["ranks"] else ""
+    ranks = f" as {name_ranks(found['ranks'])}" if found["ranks"] else ""
     title = (found["burst"], HEAD), ": ", _state(found)
     yield [*title, *_result(found)]
-    yield [f"  {found['nodes']} nodes of {where}: {found['hosts']}{ranks}"]
+    nodes = count_nodes(found["nodes"])
+    yield [f"  {nodes} of {where}: {found['hosts']}{ranks}"]
     if found.get("standing"):
         yield [f"  made for the standing minimum of {found['standing']}"]
     if found["next"]:
         yield [f"  next: {found['next']}"]
-    for when, event in _timed(found["events"], now):
+    for when, event in _timed(found["events"], now, zone):
         wrong = WRONG if event["name"] in _BAD else ""
         yield [(f"  {when}", QUIET), (f" {event['text']}", wrong)]
     if found["stages"]:

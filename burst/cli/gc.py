@@ -61,14 +61,20 @@ def gc(
         found = call_daemon(lead, "gc", {"yes": yes})
         if found is None:
             found = _gc(lead, target.settings_or_say(), yes)
-        elif yes:
-            _await_reaps(lead, found["asked"])
+        else:
+            found["left"] = _await_reaps(lead, found["asked"])
+    show_found(found, listing)
+
+
+def show_found(found: dict[str, Any], listing: Listing) -> None:
+    """Print what was found. Raises BurstError for what is left, or was not seen."""
     if listing.as_json:
         print_json(found)
     elif found["orphans"]:
         print_rows(found["orphans"], _ORPHANS, listing)
     elif found.get("looked_at", True):
         click.echo("no orphans" + _where(found))
+    say_left(found["left"])
     if found.get("failed"):
         raise BurstError("; ".join(f"{n}: {why}" for n, why in found["failed"].items()))
     if not found.get("looked_at", True):
@@ -98,19 +104,23 @@ def _gc(lead: Lead, settings: Settings, yes: bool) -> dict[str, Any]:
             "use -c to name the daemon's settings file, in which a provider is enabled"
         )
     orphans, failed = read_orphans(lead, providers)
-    if yes:
-        keys = [(orphan.provider, orphan.burst) for orphan in orphans]
-        say_left(reap_until_gone(keys, providers, tell_reap, GC_DEADLINE))
+    keys = [(orphan.provider, orphan.burst) for orphan in orphans if yes]
     return {
         "orphans": [orphan_row(orphan) for orphan in orphans],
-        "deleting": False,
+        "deleting": yes,
+        "asked": keys,
+        "reaps": [],
+        "left": reap_until_gone(keys, providers, tell_reap, GC_DEADLINE),
         "looked_at": [name for name in providers if name not in failed],
         "failed": {f"provider {name}": why for name, why in failed.items()},
     }
 
 
-def _await_reaps(lead: Lead, asked: list[list[str]]) -> None:
-    """Wait until the daemon has deleted these bursts, and print the progress."""
+def _await_reaps(lead: Lead, asked: list[list[str]]) -> dict[str, str]:
+    """Wait until the daemon has deleted these bursts, and print the progress.
+
+    Returns those that are left, and why.
+    """
     wanted = {(str(provider), str(burst)): "" for provider, burst in asked}
     ends = time.monotonic() + GC_DEADLINE
     while wanted and time.monotonic() < ends:
@@ -127,7 +137,7 @@ def _await_reaps(lead: Lead, asked: list[list[str]]) -> None:
             elif row and row["note"] != note:
                 wanted[key] = row["note"]
                 _tell(f"{key[1]} of provider {key[0]}: {row['note']}")
-    say_left({key[1]: note or "it is being deleted" for key, note in wanted.items()})
+    return {key[1]: note or "it is being deleted" for key, note in wanted.items()}
 
 
 def _tell(text: str) -> None:

@@ -18,13 +18,11 @@ from burst.flux_setup.expected_scheduler import check_compatible, find_fluxion
 from burst.flux_setup.running_instance import RunningInstance, read_instance
 
 
-def read_running(uri: str) -> RunningInstance | None:
-    """Return what the instance reports; None, with a message, if it does not answer."""
-    return try_running(uri)[0]
-
-
 def try_running(uri: str) -> tuple[RunningInstance | None, str]:
-    """Do as `read_running`; also return why an instance that may run was not read."""
+    """Return what the instance reports; None, with a message, if it does not answer.
+
+    Also return why an instance that may run was not read, empty for no reason.
+    """
     try:
         with owner_rights(uri), show_wait("reading the lead's queues and scheduler"):
             return read_instance(uri), ""

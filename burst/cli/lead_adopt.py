@@ -11,7 +11,7 @@ from typing import Any
 import click
 import msgspec
 
-from burst.cli.intake_check import check_intake, read_running
+from burst.cli.intake_check import check_intake, try_running
 from burst.cli.lead_multi_user import place_options, warn_of_program
 from burst.cli.progress import show_wait
 from burst.cli.target import CONFIG_PLACE
@@ -153,6 +153,6 @@ def _check_intake(asked: AdoptRequest) -> None:
     intake = load(asked.settings).intake if there else IntakeSettings()
     check_intake(
         read_config(asked.config),
-        read_running(asked.places.uri),
+        try_running(asked.places.uri)[0],
         msgspec.structs.replace(intake, mode=asked.mode),
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from burst.cli.gateway_option import GatewayCommand, gateway_option
-from burst.cli.intake_check import check_intake, read_running
+from burst.cli.intake_check import check_intake, try_running
 from burst.cli.progress import show_wait
 from burst.cli.target import CONFIG_PLACE, Target, target_options
 from burst.config import IntakeSettings
@@ -113,7 +113,7 @@ def check(directory: Path, target: Target) -> None:
 def _judge_intake(directory: Path, uri: str, intake: IntakeSettings) -> list[Finding]:
     """Return why the intake mode does not suit the instance, as `setup` checks it."""
     try:
-        check_intake(read_config(directory), read_running(uri), intake)
+        check_intake(read_config(directory), try_running(uri)[0], intake)
     except ConfigError as error:
         return [wrong(error.what, error.advice)]
     return []

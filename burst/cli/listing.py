@@ -13,6 +13,7 @@ import click
 import msgspec
 
 from burst.cli.colours import may_be_terminal
+from burst.core.worth.money import UNIT, Money, format_money
 from burst.errors import BurstError
 from burst.model.fsd import format_fsd
 from burst.model.printable import printable
@@ -119,18 +120,9 @@ def fsd(seconds: float | None) -> str:
     return "-" if seconds is None else format_fsd(round(seconds, 3))
 
 
-def span(seconds: float) -> str:
-    """Return a duration to the second, such as 4m48s; past an hour, to the minute."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours}h{minutes:02}m"
-    return f"{minutes}m{rest:02}s" if minutes else f"{rest}s"
-
-
 def money(amount: float) -> str:
-    """Return an amount for people; if below 0.01, with two significant digits."""
-    return f"{amount:.2f}" if amount >= 0.01 or not amount else f"{amount:.2g}"
+    """Return an amount, in units of the currency, for people."""
+    return format_money(Money(round(amount * UNIT)))
 
 
 def _shown(value: Any) -> Any:

@@ -14,6 +14,7 @@ from burst.cli.target import Target
 from burst.decode import from_plain
 from burst.errors import BurstError, Denied, NoDaemon
 from burst.lead import Lead
+from burst.model.next_step import Actor
 from burst.runtime import service_answers
 from burst.runtime.offline import read_records_snapshot
 from burst.runtime.service_requests import CostRequest, ReportRequest
@@ -39,9 +40,12 @@ def _report(snapshot: Snapshot, asked: Asked) -> dict[str, Any]:
 
 def _explain(snapshot: Snapshot, asked: Asked) -> dict[str, Any]:
     try:
-        return service_answers.explain(snapshot, asked["id"])
+        found = service_answers.explain(snapshot, asked["id"])
     except BurstError:
         return {}
+    if found["next"].startswith(Actor.DAEMON.value):
+        found["next"] = "somebody starts the daemon: burst daemon -c FILE"
+    return found
 
 
 _ANSWERS: Mapping[str, Callable[[Snapshot, Asked], dict[str, Any]]] = {

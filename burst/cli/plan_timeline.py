@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from burst.cli.picture import save_picture
-from burst.model.decision import moment
+from burst.model.decision import near_moment
 
 Row = Mapping[str, Any]
 
 _SHORTEST_S = 3600.0
 _LONGEST_S = 86400.0
-_FAR_S = 43200.0
 _LEAST_COLUMNS = 17
 _LABEL_COLUMNS = 44
 _GAPS = 6
@@ -109,7 +108,7 @@ def _horizon(rows: Sequence[Row], now: float) -> float:
 
 def _axis(now: float, end: float, columns: int) -> str:
     # Without the year, so that both fit.
-    first, last = _told(now, now), _told(end, now)[-len("12-31 23:59") :]
+    first, last = near_moment(now, now), near_moment(end, now)[-len("12-31 23:59") :]
     return f"{first}{last:>{max(0, columns - len(first))}}"
 
 
@@ -141,7 +140,7 @@ def _label(row: Row, now: float) -> str:
         return f"{row['burst']}{made}, without jobs"
     until = "without a known end"
     if row["until"] is not None:
-        until = f"until {_told(row['until'], now)}"
+        until = f"until {near_moment(row['until'], now)}"
     whose = f" for {jobs}" if jobs else ""
     return f"{row['burst']}{made}{whose}, {until}"
 
@@ -149,13 +148,8 @@ def _label(row: Row, now: float) -> str:
 def _promised(row: Row, jobs: str, now: float) -> str:
     """Return in words from or until when `burst.core.plan.promises` keeps ranks."""
     if not row["known"]:
-        return f"kept for {jobs} until {_told(row['until'], now)}, as no end is known"
+        until = near_moment(row["until"], now)
+        return f"kept for {jobs} until {until}, as no end is known"
     if row["from"] <= now:
         return f"kept for {jobs} as soon as they are free"
-    return f"kept for {jobs} from about {_told(row['from'], now)}"
-
-
-def _told(at: float, now: float) -> str:
-    """Return a time of day; with its day if that may not be today."""
-    told = moment(at)
-    return told if at - now > _FAR_S else told.rpartition(" ")[2]
+    return f"kept for {jobs} from about {near_moment(row['from'], now)}"

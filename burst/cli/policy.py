@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,7 @@ def check(name: str, target: Target, listing: Listing) -> None:
     else all settings about jobs. Without a lead, FILE is still checked, but no job is.
     Nothing is changed.
     """
-    file = Path(name) if name.endswith(".toml") or Path(name).is_file() else None
+    file = Path(name) if name.endswith(".toml") or os.path.isfile(name) else None
     tables = None if file is None else _rules_of(file)
     try:
         with target.lead() as lead, show_wait("reading the lead and the rules"):

@@ -137,18 +137,19 @@ def request(
             ends = bool(command or wanted["batch"])
             until = "inactive" if ends else "online"
             look = functools.partial(lead.call, "status", {})
-            wait_for_burst(look, burst, until, said, runs=ends)
+            row = wait_for_burst(look, burst, until, said, runs=ends)
             if ends:
                 show_output(lead.call("output", {"id": burst}))
             elif wanted["isolated"]:
-                rows = lead.call("status", {})["bursts"]
-                click.echo(next(r["access"] for r in rows if r["id"] == burst))
+                click.echo(row["access"])
 
 
 def _asked(
     command: tuple[str, ...], nodes: int, provider: str, isolated: bool, **more: Any
 ) -> dict[str, Any]:
     """Return the request for the daemon. Raises UsageError."""
+    if more["least"] > nodes:
+        raise click.UsageError("--least is more than -N")
     asked: dict[str, Any] = {
         "nodes": nodes,
         "provider": provider,

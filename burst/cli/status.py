@@ -25,12 +25,12 @@ from burst.cli.listing import (
     money,
     print_json,
     print_rows,
-    span,
 )
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.model.burst import PRICE_SOURCES
-from burst.model.decision import moment, name_ranks
+from burst.model.decision import count_nodes, moment, name_ranks
+from burst.model.fsd import rounded_span
 
 # A node with many cores may run hundreds of jobs; --json has them all.
 _SHOWN_JOBS = 3
@@ -105,8 +105,8 @@ def idle_text(row: Row) -> str:
     """Return how long a burst has been idle and when it goes; empty if it is not."""
     if row["idle"] is None:
         return ""
-    left = "" if row["down_in"] is None else f", down in {span(row['down_in'])}"
-    return f"idle {span(row['idle'])}{left}"
+    left = "" if row["down_in"] is None else f", down in {rounded_span(row['down_in'])}"
+    return f"idle {rounded_span(row['idle'])}{left}"
 
 
 def _known(online: int | None) -> str:
@@ -166,8 +166,9 @@ def drain_text(slot: str, ranks: str, why: str) -> str:
 
 def bill(totals: Row) -> str:
     """Return how many nodes are rented, and what they cost, if anything."""
-    of = f" of {totals['of']}" if totals["of"] else ""
-    text = f"{totals['nodes']}{of} nodes"
+    text = count_nodes(totals["nodes"])
+    if totals["of"]:
+        text = f"{totals['nodes']} of {count_nodes(totals['of'])}"
     if totals["per_hour"] or totals["cost"]:
         text += f", {money(totals['per_hour'])} an hour, {money(totals['cost'])} so far"
     return text
@@ -225,7 +226,8 @@ def _closed(key: str, offer: Row, now: float) -> Iterator[str]:
 def learnt(key: str, offer: Row) -> str:
     """Return what a node of an offer costs, and in what time its bursts are online."""
     online = offer["online"]
-    median, slow, count = span(online["p50"]), span(online["p90"]), online["bursts"]
+    median, slow = rounded_span(online["p50"]), rounded_span(online["p90"])
+    count = online["bursts"]
     if count == 1:
         text = f"offer {key}: its last burst was online within {median}"
     else:

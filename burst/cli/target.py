@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import io
 import os
@@ -43,6 +44,13 @@ def run_command(command: click.Command) -> None:
         said = "\n".join(map(printable, f"{error}".split("\n")))
         click.echo(f"{command.name}: ERROR: {said}", err=True)
         sys.exit(1)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        click.echo(f"{command.name}: ERROR: {error.strerror}", err=True)
+        # What is left to write would fail again at the end of the process.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.exit(1)
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -59,7 +67,8 @@ class Target(msgspec.Struct, frozen=True):
         if named:
             return Path(named)
         usual = map(expand_home, USUAL_PATHS)
-        return next((path for path in usual if path.exists()), None)
+        # Path.exists raises an error in a directory that may not be searched.
+        return next((path for path in usual if os.path.exists(path)), None)
 
     def find_beside(self, lead: Lead) -> Path | None:
         """Return the settings file to use for a question about this lead.

@@ -13,6 +13,7 @@ import click
 from burst.cli.listing import fsd
 from burst.cli.progress import show_wait
 from burst.errors import BurstError, CallsTooOften
+from burst.model.decision import count_nodes, name_ranks
 
 # Seconds between two calls to the daemon.
 _EVERY = 0.2
@@ -79,11 +80,11 @@ def watch_resize(look: Look, burst_id: str, nodes: int, said: Iterable[str]) -> 
         raise BurstError(f"{burst_id} is in state {row['state']}: {why}")
     if row["nodes"] != nodes:
         raise BurstError(
-            f"{burst_id} has {row['nodes']} nodes, not {nodes}",
+            f"{burst_id} has {count_nodes(row['nodes'])}, not {nodes}",
             f"burst explain {burst_id} says why",
         )
     took = fsd(round(time.monotonic() - began, 1))
-    click.echo(f"{burst_id} has {nodes} nodes, {row['hosts']}, after {took}")
+    click.echo(f"{burst_id} has {count_nodes(nodes)}, {row['hosts']}, after {took}")
 
 
 @contextlib.contextmanager
@@ -148,7 +149,7 @@ def find_burst(status: dict[str, Any], burst_id: str) -> dict[str, Any]:
 def joined_text(row: dict[str, Any]) -> str:
     """Return which nodes of an online burst joined; it may have begun with fewer."""
     if row["online"] in (None, row["nodes"]):
-        return f"{row['hosts']} joined as ranks {row['ranks']}"
+        return f"{row['hosts']} joined as {name_ranks(row['ranks'])}"
     why = f"burst explain {row['id']} says which"
     return f"{row['online']} of {row['nodes']} nodes of {row['hosts']} joined ({why})"
 

@@ -18,7 +18,7 @@ from burst.config.convert import PackageTable, Seconds, Table, convert, unknown_
 from burst.config.http import check_http
 from burst.config.money import parse_budgets, parse_prices
 from burst.config.notify import check_notify
-from burst.config.policy import parse_policy
+from burst.config.policy import MOST_WORTH, parse_policy
 from burst.config.standing import parse_standing
 from burst.config.tables import LONGEST_OWNER, ProviderTable, Settings
 from burst.errors import ConfigError
@@ -207,10 +207,10 @@ def _leaves(
 def _provider(name: str, table: Any, where: str) -> ProviderTable:
     if not isinstance(table, Mapping):
         raise ConfigError(f"{where}: expected a table", f"write [providers.{name}]")
-    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?", name):
+    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", name):
         raise ConfigError(
             f"{where}: not a name for a provider",
-            "use lower-case letters, digits and -, as it becomes part of labels",
+            "use at most 63 lower-case letters, digits and -, as it becomes a label",
         )
     own = ("type", "enabled", "provision")
     known = (*own, *ProviderTable.retired)
@@ -218,22 +218,32 @@ def _provider(name: str, table: Any, where: str) -> ProviderTable:
     if "type" not in common:
         raise ConfigError(f"{where}.type: is missing", "name a type that is installed")
     parsed = convert(ProviderTable, common, where)
+    if parsed.provision < _SHORTEST_S:
+        raise ConfigError(
+            f"{where}.provision: {parsed.provision} is out of range",
+            f"at least {format_fsd(_SHORTEST_S)}",
+        )
     standing = parse_standing(table.get("standing", ()), where)
     taken = {*common, "standing"}
     rest = {key: value for key, value in table.items() if key not in taken}
     return msgspec.structs.replace(parsed, standing=standing, options=rest)
 
 
+# Everything would be late at once.
+_SHORTEST_S = 0.1
+
 RANGES: Mapping[str, tuple[float, float]] = {
     "lead.port": (0, 65535),
     "daemon.cadence": (0.05, 3600),
     "daemon.forecast": (0.05, math.inf),
-    "plan.worth": (0, 1e6),
+    "plan.worth": (0, MOST_WORTH),
     "limits.max_nodes": (0, math.inf),
     "limits.max_bursts": (0, math.inf),
     "limits.max_nodes_per_burst": (0, math.inf),
     "limits.max_nodes_per_user": (0, math.inf),
     "guests.request_nodes": (0, math.inf),
+    "deadlines.join": (_SHORTEST_S, math.inf),
+    "deadlines.run": (_SHORTEST_S, math.inf),
     "limits.cooldown": (0, LONGEST),
 }
 """The least and the most value of each key; durations in seconds."""
@@ -242,11 +252,12 @@ RANGES: Mapping[str, tuple[float, float]] = {
 def _check_ranges(settings: Settings, where: str) -> None:
     for key, (low, high) in RANGES.items():
         value = operator.attrgetter(key)(settings)
-        most = format_fsd(high) if isinstance(value, Seconds) else str(high)
+        is_time = isinstance(value, Seconds)
+        least, most = map(format_fsd if is_time else str, (low, high))
         if not low <= value <= high:
             raise ConfigError(
                 f"{where}: {key}: {value} is out of range",
-                f"at least {low}" + (f", at most {most}" if high < math.inf else ""),
+                f"at least {least}" + (f", at most {most}" if high < math.inf else ""),
             )
     owner = settings.lead.owner
     if owner != dns_label(owner, "", LONGEST_OWNER):

@@ -3,26 +3,18 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 
 import msgspec
 
 from burst.config.convert import Table
 from burst.errors import ConfigError
+from burst.model.host import is_loopback
 
 _EXAMPLES = 'such as "127.0.0.1:9779", "[::1]:9779" or "unix:/run/burst/http"'
 _HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):([0-9]{1,5})")
 LONGEST_PATH = 100
 """The longest path of a Unix socket, in bytes: the kernel takes 107 (unix(7))."""
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether an address or a name is a loopback one, of this host alone."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 class HttpSettings(Table, frozen=True):

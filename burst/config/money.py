@@ -111,6 +111,8 @@ def parse_prices(
             raise ConfigError(f"{at}: expected a number", 'such as "gke.n2" = 2.5')
         if not 0 <= price <= MOST_UNITS:
             raise ConfigError(f"{at}: {price} is out of range", "from 0 to 1e12")
+        if key in found:
+            raise ConfigError(f"{at}: is there twice", "remove one, quoted or not")
         found[key] = float(price)
     return found
 

@@ -8,8 +8,8 @@ from typing import ClassVar
 from urllib.parse import urlsplit
 
 from burst.config.convert import Table
-from burst.config.http import is_loopback
 from burst.errors import ConfigError
+from burst.model.host import is_loopback
 
 
 class NotifySettings(Table, frozen=True):

@@ -25,6 +25,9 @@ DEFAULT_RULE = "default"
 Words = str | tuple[str, ...]
 Users = str | int | tuple[str | int, ...]
 
+MOST_WORTH = 1e6
+"""The highest worth of a burst that a rule may ask for."""
+_NEVER_EMPTY = ("user", "attribute", "name")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}")
 
 
@@ -145,6 +148,8 @@ def _check_match(match: PolicyMatch, at: str) -> None:
                 f"{at}: match.{key}: an empty list matches no job",
                 f"name a {key}, or leave the key out to match all",
             )
+        if key in _NEVER_EMPTY and "" in as_tuple(value):
+            raise ConfigError(f"{at}: match.{key}: is empty", "leave the key out")
     readers = {"nodes": parse_nodes, "duration": parse_durations, "hours": parse_hours}
     for key, read in readers.items():
         value = getattr(match, key)
@@ -156,10 +161,14 @@ def _check_match(match: PolicyMatch, at: str) -> None:
 
 
 def _check_rule(rule: PolicyRule, providers: Sequence[str], at: str) -> None:
-    for key in ("worth", "max_price"):
-        value = getattr(rule, key)
-        if value is not None and not 0 <= value < math.inf:
-            raise ConfigError(f"{at}: {key}: {value} is out of range", "at least 0")
+    if rule.worth is not None and not 0 <= rule.worth <= MOST_WORTH:
+        raise ConfigError(
+            f"{at}: worth: {rule.worth} is out of range", f"from 0 to {MOST_WORTH:.0f}"
+        )
+    if rule.max_price is not None and not 0 <= rule.max_price < math.inf:
+        raise ConfigError(
+            f"{at}: max_price: {rule.max_price} is out of range", "at least 0"
+        )
     if rule.wait is not None and math.isinf(rule.wait):
         raise ConfigError(
             f"{at}: wait: inf never ends", 'give a time that does, such as "5m"'

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
@@ -121,7 +121,7 @@ class IntakeSettings(Table, frozen=True):
     scheduler: the lead's scheduler is sched-burst, which lets them wait without
     blocking others. hold needs no change of the site's configuration; docs/intake.md
     says which mode to choose."""
-    queue: str = "burst"
+    queue: Annotated[str, msgspec.Meta(min_length=1)] = "burst"
     """In mode queue: the stopped queue into which burstable jobs are submitted. When
     their nodes are online, they move to the started queue of this name with -ready."""
     any_job: bool = False

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from burst.config import Settings
+from burst.core.job_report import unknown_job
 from burst.core.plan.demands import Demand
 from burst.core.plan.plan_demands import plan_demands
 from burst.core.plan.slot_ranks import run_of
@@ -154,7 +155,7 @@ def usable_idle_bursts(records: Records, demand: Demand) -> str:
     if demand.isolated:
         return ""
     idle = [
-        f"{burst.id} ({burst.lease.nodes} nodes of {burst.lease.provider})"
+        f"{burst.id} ({count_nodes(burst.lease.nodes)} of {burst.lease.provider})"
         for burst in records.live
         if burst.state is State.ONLINE
         and burst.idle_since is not None
@@ -253,10 +254,7 @@ def request_for_job(
     view, hold = world.read_lead().jobs.get(job), records.holds.get(job)
     tx = Transaction(records, now)
     if view is None or not job_rules(world, settings, now).may_burst(view):
-        raise BurstError(
-            f"{format_f58(job)} is not burstable",
-            "submit it with --setattr=burstable",
-        )
+        raise unknown_job(job)
     _check_job(view, hold)
     if hold is None:
         # The job has waited since it was submitted, and continues to wait.

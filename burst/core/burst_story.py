@@ -103,7 +103,7 @@ def burst_story(
         "burst": burst.id,
         "provider": lease.provider,
         "offer": lease.offer,
-        "state": "quarantined" if burst.quarantined else burst.state.value,
+        "state": burst.shown_state,
         "result": burst.result.value if burst.result else None,
         "nodes": lease.nodes,
         "standing": lease.standing,
@@ -170,10 +170,13 @@ def _step_online(burst: Burst, settings: Settings, now: float) -> NextStep:
 
 
 def sentence(event: Event) -> str:
-    """Return the sentence for an event, without a full stop."""
+    """Return the sentence for an event, without a full stop.
+
+    That for an event of a later version, before a step back, is its name.
+    """
     unsaid = _NO_CAUSE if event.name == "lost" else _NO_NOTE
     facts = defaultdict(lambda: "?", {"note": unsaid, **event.context})
-    return filled(SENTENCES[event.name], facts)
+    return filled(SENTENCES.get(event.name, event.name), facts)
 
 
 def _stages(times: dict[str, float]) -> list[dict[str, Any]]:

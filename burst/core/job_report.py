@@ -22,6 +22,7 @@ from burst.core.timeline import has_nodes_of, known_events, was_assigned
 from burst.core.world import Halt, World
 from burst.core.worth.estimate import StartEstimate
 from burst.core.worth.online_times import OnlineTimes
+from burst.errors import BurstError
 from burst.model.active_job import ActiveJob
 from burst.model.burst import Burst, State
 from burst.model.decision import Decision
@@ -41,6 +42,15 @@ _ASKS_FOR_SOMEBODY = {
         Reason.USER_HOLD,
     )
 }
+
+
+def unknown_job(job: JobId, *, guest: bool = False) -> BurstError:
+    """Return the error about a job that is not burstable, or has been forgotten."""
+    known = f"{format_f58(job)} is not a burstable job that burst knows"
+    return BurstError(
+        "that is not a job of yours that burst knows" if guest else known,
+        "submit with --setattr=burstable; jobs that ended are soon forgotten",
+    )
 
 
 def job_row(job: JobView, decision: Decision, *, guest: bool = False) -> Row:
@@ -82,7 +92,7 @@ def explain(
     if job is None and not bursts:
         return None
     hold, repeat = records.holds.get(job_id), records.repeats.get(job_id)
-    row = _told_of(job, job_id) | {
+    row = told_of(job, job_id) | {
         "held": hold.state.value if hold else None,
         "urgency_before": hold.urgency if hold else None,
         "bursts": [_story(burst, job_id) for burst in bursts],
@@ -106,14 +116,14 @@ def explain_other(job: ActiveJob, world: World) -> Row:
     why = decision.text()
     if decision.reason is Reason.NOT_BURSTABLE:
         why = "it waits its turn for own nodes, as it is not burstable"
-    return _told_of(job, job.id) | {
+    return told_of(job, job.id) | {
         "verdict": decision.reason.word,
         "why": why,
         "next": decision.next_step(),
     }
 
 
-def _told_of(job: JobView | ActiveJob | None, job_id: JobId) -> Row:
+def told_of(job: JobView | ActiveJob | None, job_id: JobId) -> Row:
     """Return the answer to `burst explain JOB` without any decision or burst."""
     return {
         "id": format_f58(job_id),
@@ -191,7 +201,7 @@ def _story(burst: Burst, job_id: JobId) -> Row:
     return {
         "id": burst.id,
         "provider": burst.lease.provider,
-        "state": "quarantined" if burst.quarantined else burst.state.value,
+        "state": burst.shown_state,
         "result": burst.result.value if burst.result else None,
         "events": [
             {

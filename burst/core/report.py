@@ -72,7 +72,7 @@ def burst_row(
         "id": burst.id,
         "provider": lease.provider,
         "offer": lease.offer,
-        "state": "quarantined" if burst.quarantined else burst.state.value,
+        "state": burst.shown_state,
         "age": round(now - burst.since, 3),
         "nodes": lease.nodes,
         "online": behaviour_of(burst).nodes_up(burst, world),

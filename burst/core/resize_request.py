@@ -18,6 +18,7 @@ from burst.core.world import World
 from burst.core.worth.accounts import keep_accounts
 from burst.errors import BurstError
 from burst.model.burst import Burst, BurstId, State, Tag
+from burst.model.decision import count_nodes
 from burst.model.jobid import format_f58
 from burst.model.lead import PENDING
 
@@ -65,16 +66,16 @@ def resize_burst(
             f"{burst.id} cannot have {nodes} nodes", f"burst down {burst.id} ends it"
         )
     verb = "grows" if nodes > before else "shrinks"
-    text = f"{burst.id} {verb} from {before} to {nodes} nodes"
+    text = f"{burst.id} {verb} from {before} to {count_nodes(nodes)}"
     if nodes == target:
         if burst.resize is None:
-            text = f"{burst.id} has {nodes} nodes"
+            text = f"{burst.id} has {count_nodes(nodes)}"
     elif burst.coming and nodes == before:
         give_back(tx, burst, note)
-        text = f"{burst.id} keeps {nodes} nodes; its growth is canceled"
+        text = f"{burst.id} keeps {count_nodes(nodes)}; its growth is canceled"
     elif burst.resize is not None:
         raise BurstError(
-            f"{burst.id} {burst.resize.kind}s from {before} to {target} nodes",
+            f"{burst.id} {burst.resize.kind}s from {before} to {count_nodes(target)}",
             "ask again once it has; burst status shows that",
         )
     elif nodes < before:
@@ -105,9 +106,8 @@ def _find(records: Records, world: World, burst_id: str) -> Burst:
             "burst request --isolated makes another one",
         )
     if burst.quarantined or burst.state is not State.ONLINE:
-        state = "quarantined" if burst.quarantined else burst.state.value
         raise BurstError(
-            f"{burst.id} is {state}; only an online burst can be resized",
+            f"{burst.id} is {burst.shown_state}; only an online burst can be resized",
             f"burst explain {burst.id}",
         )
     if provider not in world.resizable:

@@ -32,6 +32,7 @@ from burst.core.records import Transaction
 from burst.core.sizes import size_context
 from burst.core.world import World
 from burst.model.burst import Burst, Lease
+from burst.model.decision import count_nodes
 from burst.model.fsd import format_fsd
 from burst.model.lead import LeadView
 from burst.model.ranks import format_idset
@@ -106,9 +107,9 @@ def describe_resize(burst: Burst, world: World) -> str:
         return ""
     if resize.kind == "grow":
         words = provider_message(burst, world)
-        text = f"grows from {resize.before} to {resize.nodes} nodes"
+        text = f"grows from {resize.before} to {count_nodes(resize.nodes)}"
         return f"{text}: {words}" if words else text
-    text = f"shrinks from {resize.before} to {resize.nodes} nodes"
+    text = f"shrinks from {resize.before} to {count_nodes(resize.nodes)}"
     if resize.called is None and world.lead is not None:
         why = why_in_use(burst, _leaving_ranks(burst, world), world)
         return f"{text}: {why}" if why else text

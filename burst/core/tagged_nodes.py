@@ -157,7 +157,7 @@ def _burst(records: Records, burst: Burst, world: World, now: float) -> TaggedBu
     return TaggedBurst(
         id=burst.id,
         tag=lease.tag,
-        state="quarantined" if burst.quarantined else burst.state.value,
+        state=burst.shown_state,
         live=burst.live,
         usable=burst.state in ASSIGNABLE and not burst.quarantined,
         created=lease.created,

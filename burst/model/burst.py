@@ -283,6 +283,11 @@ class Burst(msgspec.Struct, frozen=True, kw_only=True):
         return self.lease.id
 
     @property
+    def shown_state(self) -> str:
+        """The name of its state as people see it, `quarantined` for that."""
+        return "quarantined" if self.quarantined else self.state.value
+
+    @property
     def live(self) -> bool:
         """Whether something of it may still exist, so that its ranks are not free."""
         return self.state is not State.INACTIVE

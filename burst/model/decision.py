@@ -19,6 +19,9 @@ from burst.model.next_step import (
 )
 from burst.model.reason import Reason
 
+# Farther than this, in seconds, a time is told with its date.
+_FAR_S = 43200.0
+
 
 def moment(seconds: float) -> str:
     """Return a time, given in seconds since the epoch, as text with its date."""
@@ -35,17 +38,27 @@ def clock_time(seconds: float) -> str:
     return _date(seconds, "%H:%M:%S")
 
 
-def time_after(seconds: float, now: float) -> str:
-    """Return a time as a time of day, with its date if that is not today (`now`)."""
-    clock, day = clock_time(seconds), _date(seconds, "%Y-%m-%d")
-    return clock if day in ("never", _date(now, "%Y-%m-%d")) else f"{day} {clock}"
+def near_moment(seconds: float, now: float) -> str:
+    """Return a time as a time of day, with its date if that may not be today."""
+    told = moment(seconds)
+    return told if seconds - now > _FAR_S else told.rpartition(" ")[2]
 
 
-def _date(seconds: float, form: str) -> str:
+def time_after(seconds: float, now: float, zone: datetime.tzinfo | None = None) -> str:
+    """Return a time as a time of day, with its date if that is not today (`now`).
+
+    `zone` is the time zone, None for that of this process.
+    """
+    clock, day = _date(seconds, "%H:%M:%S", zone), _date(seconds, "%Y-%m-%d", zone)
+    today = _date(now, "%Y-%m-%d", zone)
+    return clock if day in ("never", today) else f"{day} {clock}"
+
+
+def _date(seconds: float, form: str, zone: datetime.tzinfo | None = None) -> str:
     """Return a time in a format of strftime(3); "never" for a time out of range."""
     try:
         time = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
-        return time.astimezone().strftime(form)
+        return time.astimezone(zone).strftime(form)
     except (OverflowError, ValueError, OSError):
         return "never"
 

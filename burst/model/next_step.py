@@ -138,7 +138,8 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.RESERVED: _daemon("gives it its nodes as soon as they are free"),
     Reason.NOT_STARTED: _daemon("tries it again at {until!t}"),
     Reason.ISOLATED_ACTIVE: _provider(
-        "runs it, within [providers.NAME] provision and then [deadlines] run"
+        "runs it, within [providers.NAME] provision and then its time limit, or"
+        " [deadlines] run without one"
     ),
     Reason.ISOLATED_DONE: _daemon("ends the job at its next tick"),
     Reason.ISOLATED_LOST: _user(

@@ -60,9 +60,9 @@ def ended_call(call: LastCall, result: CallResult, note_before: str | None) -> L
 
 
 def describe_reap(key: ProviderBurst, call: LastCall) -> str:
-    """Return one line on how the deletion of an orphan goes on."""
+    """Return one line on how the deletion of an orphan or a leftover goes on."""
     provider, burst = key
-    about = f"{burst}: orphan of provider {provider}"
+    about = f"{burst} of provider {provider}"
     if call.outcome is Outcome.NOT_FOUND:
         return f"{about} is gone"
     if call.outcome is Outcome.OK:

@@ -10,6 +10,7 @@ import datetime
 import math
 import os
 import socket
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -80,6 +81,8 @@ def status(snapshot: Snapshot, daemon: Row | None) -> Row:
     row = report.status(snapshot.records, snapshot.world, snapshot.orphans, prices, now)
     for each in row["bursts"]:
         left = cost.seconds_until_drain(bursts[each["id"]], snapshot.settings, now)
+        if daemon is None:
+            left = None  # nobody takes it down
         each["down_in"] = None if left is None else round(left, 3)
     pending = len(snapshot.decisions)
     totals = burst_totals(row["bursts"], snapshot)
@@ -117,7 +120,13 @@ def waiting_jobs(snapshot: Snapshot, most: int, userid: int | None = None) -> li
 
 def _story_of(burst: Burst, snapshot: Snapshot) -> Row:
     settings, started = snapshot.settings, snapshot.world.identity.started
-    return burst_story(snapshot.records, burst, settings, started, snapshot.now)
+    story = burst_story(snapshot.records, burst, settings, started, snapshot.now)
+    return story | {"utc_offset": _utc_offset(snapshot)}
+
+
+def _utc_offset(snapshot: Snapshot) -> int:
+    """Return by how many seconds the times in texts are ahead of UTC."""
+    return time.localtime(snapshot.now).tm_gmtoff
 
 
 def explain(
@@ -155,14 +164,11 @@ def explain(
         row = job_report.explain_other(other, snapshot.world)
     theirs = userid is None or guest_view(snapshot, userid).knows(job_id)
     if row is None or not (theirs or row["userid"] == userid):
-        known = f"{format_f58(job_id)} is not a burstable job that burst knows"
-        raise BurstError(
-            "that is not a job of yours that burst knows" if guest else known,
-            "submit with --setattr=burstable; jobs that ended are soon forgotten",
-        )
+        raise job_report.unknown_job(job_id, guest=guest)
     return row | {
         "here": _here(snapshot, job_id) if starts_by_itself(row) else None,
         "usage": _usage(snapshot, job_id),
+        "utc_offset": _utc_offset(snapshot),
     }
 
 

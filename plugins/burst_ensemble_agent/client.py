@@ -17,10 +17,10 @@ from urllib.parse import urlsplit
 import msgspec
 
 from burst import log
-from burst.config.http import is_loopback
 from burst.decode import from_json
 from burst.errors import BurstError, ConfigError
 from burst.kits.secret_file import read_secret
+from burst.model.host import is_loopback
 from burst.runtime.timed_post import post
 from burst_ensemble_agent.report import (
     AGENT_PATH,

@@ -11,7 +11,7 @@ import msgspec
 
 from burst.cli.colours import NOTICE, QUIET, WRONG, result_style, state_style
 from burst.cli.cost import name_of_user
-from burst.cli.listing import Column, Row, counted, money, span
+from burst.cli.listing import Column, Row, counted, money
 from burst.cli.status import SLOTS, bill, idle_text, lead_troubles
 from burst.model.decision import moment, why_waits
 from burst.model.fsd import rounded_span
@@ -127,7 +127,7 @@ def _starts(row: Row) -> str:
     """Return how long until a job is expected to start, with `here` for own nodes."""
     if row["expected"] is None:
         return "?"
-    left = span(max(0.0, row["expected"] - row["now"]))
+    left = rounded_span(max(0.0, row["expected"] - row["now"]))
     return left if row["by"] == "burst" else f"{left} here"
 
 
@@ -145,7 +145,7 @@ def _health(row: Row) -> str:
     if row["disabled"]:
         return "disabled"
     if _is_paused(row):
-        return f"paused {span(row['breaker_until'] - row['now'])}"
+        return f"paused {rounded_span(row['breaker_until'] - row['now'])}"
     return "trouble" if row["trouble"] else "ok"
 
 
@@ -171,7 +171,7 @@ def _offer(offer: Row, now: float) -> str:
         text += f" at {money(offer['price'])}"
     until = offer["set_aside_until"]
     if until and until > now:
-        text += f", set aside for {span(until - now)}"
+        text += f", set aside for {rounded_span(until - now)}"
     return text
 
 
@@ -187,7 +187,7 @@ _JOBS = (
     Column("JOB", lambda row: row["id"]),
     Column("USER", lambda row: name_of_user(str(row["userid"]))),
     Column("NAME", lambda row: row["name"] or "-"),
-    Column("WAITS", lambda row: span(max(0.0, row["now"] - row["submitted"]))),
+    Column("WAITS", lambda row: rounded_span(max(0.0, row["now"] - row["submitted"]))),
     Column("STARTS IN", _starts, _starts_style),
     Column("WHY", why_waits),
 )

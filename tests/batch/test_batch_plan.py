@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from burst.batch.batch_plan import (
@@ -21,6 +22,8 @@ from burst.config import parse
 from burst.errors import ConfigError
 from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
+from burst.runtime.connect import with_settings
+from tests.fakes import FakeLead
 
 LOCAL = {"providers": {"local": {"type": "local"}}}
 CLOUD = {"providers": {"cloud": {"type": "gke"}}}
@@ -122,10 +125,32 @@ def test_the_daemon_of_an_allocation_takes_all_down_and_keeps_to_its_lead() -> N
     others = {"uri": "local:///else", "slots": ["a-[0-1]"], "owner": "site-a"}
     lead = {**others, "address": "nat", "port": 7}
     tables = {**LOCAL, "lead": lead, "daemon": {"log": "json"}}
-    found = batch_tables(tables)
+    found = batch_tables(tables, LeadRequest(slots=()))
     assert found == {
         **LOCAL,
         "lead": {"address": "nat", "port": 7},
         "daemon": {"log": "json", "on_stop": "reap"},
     }
     parse(found, "")
+
+
+@pytest.mark.parametrize(
+    ("address", "port", "endpoint"),
+    [
+        ("", 0, "tcp://nat:7"),
+        ("node7", 0, "tcp://node7:7"),
+        ("", 9000, "tcp://nat:9000"),
+        ("node7", 9000, "tcp://node7:9000"),
+    ],
+)
+def test_followers_connect_to_where_the_options_have_rank_0_listen(
+    address: str, port: int, endpoint: str
+) -> None:
+    tables = {**LOCAL, "lead": {"address": "nat", "port": 7}}
+    request = LeadRequest(slots=(), address=address, port=port)
+    nodes = [AllocatedNode("node1", {"core": "0"})]
+    plan = make_plan(request, nodes, parse(tables, ""), port or 7)
+    bound = f"tcp://{plan.address}:{plan.port}"
+    identity = msgspec.structs.replace(FakeLead().identity(), endpoint=bound)
+    read = parse(batch_tables(tables, request), "").lead
+    assert with_settings(identity, read).endpoint == endpoint

@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -109,16 +109,23 @@ class DaemonProcess:
     """`burst daemon` or another command that serves, and what it logged."""
 
     def __init__(
-        self, cli: CliHarness, *options: str, words: Sequence[str] = ("daemon",)
+        self,
+        cli: CliHarness,
+        *options: str,
+        words: Sequence[str] = ("daemon",),
+        env: Mapping[str, str] | None = None,
     ) -> None:
+        """With `env`, it finds the settings and the lead by its environment."""
         self._path = cli.directory / f"{words[0]}-{time.monotonic_ns()}.log"
         program = [BURST, *words]
         if words == ("daemon",) and json.loads(cli.constants.read_text()):
             module = "tests.support.daemon_with_constants"
             program = ["-m", module, str(cli.constants)]
-        command = [*program, "-c", str(cli.config), "--uri", cli.uri, *options]
+        about = [] if env else ["-c", str(cli.config), "--uri", cli.uri]
+        command = [*program, *about, *options]
         log = str(self._path)
-        self.process = Forked(command, ("/dev/null", log, log), os.environ, os.getcwd())
+        files = ("/dev/null", log, log)
+        self.process = Forked(command, files, env or os.environ, os.getcwd())
 
     def __enter__(self) -> DaemonProcess:
         return self

@@ -27,7 +27,11 @@ def until_it_runs(instance: EmbeddedInstance, job: JobId) -> None:
 
 def test_a_burst_grows_and_shrinks_while_a_job_runs_on_it(shared: Shared) -> None:
     instance, cli, _ = shared
-    burst = cli.run("request", "-N1").lines[0].rpartition(" ")[2]
+    asked, joined = cli.run("request", "-N1").lines
+    assert joined.startswith("burst-0-0 joined as rank 2 after ")
+    burst = asked.rpartition(" ")[2]
+    told = cli.run("explain", burst).lines
+    assert told[1] == "  1 node of local/local: burst-0-0 as rank 2"
     job = instance.submit(nodes=1, command=SLEEP)
     until_it_runs(instance, job)
     said = cli.run("resize", burst, "3", "--note", "for the afternoon").lines
@@ -38,8 +42,8 @@ def test_a_burst_grows_and_shrinks_while_a_job_runs_on_it(shared: Shared) -> Non
     assert "for the afternoon" in cli.run("explain", burst).stdout
     assert cli.run("resize", burst, "3").lines[0] == f"{burst} has 3 nodes"
     said = cli.run("resize", burst, "1").lines
-    assert said[0] == f"{burst} shrinks from 3 to 1 nodes"
-    assert said[1].startswith(f"{burst} has 1 nodes, burst-0-0, after ")
+    assert said[0] == f"{burst} shrinks from 3 to 1 node"
+    assert said[1].startswith(f"{burst} has 1 node, burst-0-0, after ")
     instance.cancel(job)
     cli.run("down", burst)
     assert cli.row(burst)["result"] == "canceled"

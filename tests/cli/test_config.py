@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cli.cli_harness import burst
+from tests.cli.cli_harness import BURST, burst
 from tests.embedded_instance import short_directory
 
 TEXT = """\
@@ -90,9 +91,34 @@ def test_a_provider_that_is_not_enabled_need_not_be_installed(config: Path) -> N
 
 
 def test_without_any_file_all_is_default(home: Path) -> None:
-    rows = burst("config", "--json").json
+    rows = burst("config", "--json").json["settings"]
     assert {row["from"] for row in rows} == {"default"}
     assert {"key": "deadlines.idle", "value": "5m", "from": "default"} in rows
+
+
+@pytest.mark.usefixtures("home")
+def test_a_home_in_which_nothing_can_be_found_has_no_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The system raises an error for it, as for one that may not be searched.
+    monkeypatch.setenv("HOME", "/" + 300 * "x")
+    rows = burst("config", "--json").json["settings"]
+    assert {row["from"] for row in rows} == {"default"}
+
+
+@pytest.mark.parametrize(
+    ("streams", "status", "told"),
+    [
+        (">/dev/full", 1, "burst: ERROR: No space left on device\n"),
+        (">&-", 0, ""),
+        ("2>&-", 0, ""),
+    ],
+)
+@pytest.mark.usefixtures("home")
+def test_streams_that_take_nothing(streams: str, status: int, told: str) -> None:
+    command = ["sh", "-c", f"{BURST} config {streams}"]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (status, told)
 
 
 def test_what_the_command_line_says_counts_and_is_shown_to(config: Path) -> None:

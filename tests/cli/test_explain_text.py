@@ -14,12 +14,15 @@ DAY = 86_400.0
 NOON = 1_800_014_400.0
 
 
-def story(*seconds: float, result: str = "", now: float = NOON) -> list[str]:
+def story(
+    *seconds: float, result: str = "", now: float = NOON, utc_offset: int = 0
+) -> list[str]:
     """Return what is printed of a job's burst with events at these times."""
     events = [{"timestamp": at, "text": "it"} for at in seconds]
     burst = {"id": "b", "provider": "p", "state": "online", "result": result}
     job: dict[str, Any] = dict.fromkeys(("id", "state", "result", "why", "held"), "")
     job |= {"needs": "1 node", "refusals": (), "bursts": [{**burst, "events": events}]}
+    job["utc_offset"] = utc_offset
     lines = (
         [each if isinstance(each, str) else each[0] for each in line]
         for line in story_lines(job, now)
@@ -45,6 +48,15 @@ def test_events_of_another_day_are_told_with_their_day(days: int) -> None:
         *(begun, clock_time(NOON + 5), told, clock_time(last + 5))
     ]
     assert (" " in begun, " " in told) == (days > 0, days > 0)
+
+
+def test_all_times_are_those_of_the_daemons_zone() -> None:
+    told = story(NOON, NOON + 14 * 3600, utc_offset=-5 * 3600)
+    assert told[1:] == [
+        "07:00:00 it",
+        "21:00:00 it",
+        "times are those of the daemon's time zone, UTC-05:00",
+    ]
 
 
 def test_a_burst_without_events_has_no_times() -> None:

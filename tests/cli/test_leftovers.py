@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from burst.cli.leftovers import say_left
+from burst.errors import BurstError
 from burst.provider import BurstSpec
 from tests.cli.cli_harness import CommandResult, burst
 from tests.plugins.local.harness import LocalHarness, open_bench
@@ -105,6 +107,14 @@ def test_what_could_hit_another_leads_bursts_is_refused(
 def test_a_provider_that_there_is_not(gc: Run) -> None:
     error = gc("--any-owner", name="nowhere").error
     assert error == ("there is no provider nowhere in the settings; there are here")
+
+
+def test_what_is_left_is_an_error_and_the_same_command_continues() -> None:
+    say_left({})
+    with pytest.raises(BurstError) as raised:
+        say_left({"burst-0-0fba13": "403 Forbidden"})
+    told = "not deleted: burst-0-0fba13: 403 Forbidden; run it again: it continues"
+    assert str(raised.value) == told
 
 
 def test_owners_and_leases_go_with_a_provider() -> None:

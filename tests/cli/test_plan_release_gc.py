@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
 
+from burst.cli.gc import show_found
+from burst.cli.listing import Listing
 from burst.cli.release import tell_released
 from burst.errors import BurstError
 from burst.lead import JobFailures
@@ -118,10 +121,23 @@ def test_orphans_are_listed_and_deleted_without_a_daemon(quiet: CliHarness) -> N
     assert row.split()[:3] == [orphan, "local", "burst-1-0"]
     assert cli.provider().observe()
     said = cli.run("gc", "--yes")
-    assert f"{orphan}: orphan of provider local is being deleted" in said.stderr
-    assert said.stderr.endswith(f"{orphan}: orphan of provider local is gone\n")
-    none = {"orphans": [], "deleting": False, "looked_at": ["local"], "failed": {}}
-    assert cli.run("gc", "--json").json == none
+    assert f"{orphan} of provider local is being deleted" in said.stderr
+    assert said.stderr.endswith(f"{orphan} of provider local is gone\n")
+    found = cli.run("gc", "--json").json
+    assert found.pop("looked_at") == ["local"]
+    # As the fields that a daemon gives.
+    empty = {"orphans", "asked", "reaps", "left", "failed", "deleting"}
+    assert found.keys() == empty
+    assert not any(found.values())
+
+
+def test_what_is_left_is_an_error_once_all_is_printed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = {"orphans": [], "looked_at": ["a"], "failed": {}, "left": {"b": "denied"}}
+    with pytest.raises(BurstError, match="not deleted: b: denied"):
+        show_found(found, Listing(as_json=True))
+    assert json.loads(capsys.readouterr().out) == found
 
 
 def test_a_daemon_without_providers_has_looked_nowhere_for_orphans(

@@ -136,6 +136,7 @@ def test_the_output_of_a_job_is_printed(quiet: CliHarness, played: Played) -> No
         (("--tag", "größe"), "letters, digits and signs other than /"),
         (("--isolated", "--service", "hostname"), "one of COMMAND, --batch"),
         (("--isolated", "--batch", "-", "hostname"), "one of COMMAND, --batch"),
+        (("--least", "2"), "--least is more than -N"),
     ],
 )
 def test_what_does_not_go_together_is_refused(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import signal
 from collections.abc import Iterator, Mapping
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from burst.config.usual_paths import VARIABLE
 from burst.kits import certificate
 from burst.model.lead import JobState
 from tests.cli.cli_harness import CliHarness, DaemonProcess, burst
@@ -105,6 +107,22 @@ def test_a_second_signal_leaves_what_is_still_being_taken_down(
         instance.cancel(job)
 
 
+def test_a_reload_reads_the_file_that_was_found_at_the_start(cli: CliHarness) -> None:
+    found = cli.directory / "home/.config/burst/burst.toml"
+    found.parent.mkdir(parents=True)
+    found.write_bytes(cli.config.read_bytes())
+    others = {k: v for k, v in os.environ.items() if k != VARIABLE}
+    env = {**others, "HOME": str(cli.directory / "home"), "FLUX_URI": cli.uri}
+    with DaemonProcess(cli, env=env) as daemon:
+        daemon.says(" serves ")
+        found.rename(found.with_suffix(".bak"))
+        missing = f"{found}: cannot be read: No such file or directory"
+        assert cli.run("reload").error.startswith(missing)
+        assert [provider["name"] for provider in cli.status()["providers"]] == ["local"]
+        found.with_suffix(".bak").rename(found)
+        assert cli.run("reload").status == 0
+
+
 def test_a_reload_by_signal_makes_new_settings_count(shared: Shared) -> None:
     _, cli, daemon = shared
     since = len(daemon.log)
@@ -147,7 +165,7 @@ def test_what_a_lead_leaves_that_is_shut_down_is_taken_down_or_handed_over(
     line = daemon.log.split(f"{told} without the lead: ")[-1].splitlines()[0]
     assert str(cli.config) in line
     done = burst(*shlex.split(line)[1:])
-    assert f"{burst_id}: orphan of provider" in done.stderr
+    assert f"{burst_id} of provider" in done.stderr
     assert " is gone" in done.stderr
     assert burst(*shlex.split(line)[1:]).stdout == "nothing is left\n"
 

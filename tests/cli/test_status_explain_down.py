@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from burst.cli.listing import money
-from burst.cli.status import notices, some_jobs
+from burst.cli.status import bill, notices, some_jobs
 from burst.model.jobid import JobId, format_f58
 from tests.cli.cli_harness import CliHarness
 from tests.cli.conftest import Shared
@@ -102,6 +102,16 @@ def test_hosts_may_be_named_and_no_burst_that_there_is_not(served: CliHarness) -
     head, _, live = error.partition("; live bursts: ")
     assert head == "there is no burst burst-9"
     assert burst_id in live.split(", ")
+
+
+def test_of_several_each_is_taken_down_though_some_cannot(served: CliHarness) -> None:
+    with burst_of(served, "-N1") as first, burst_of(served, "-N1") as second:
+        said = served.run("down", "burst-9", first, "burst-8", second)
+        assert [line.split()[0] for line in said.stdout.splitlines()] == [first, second]
+        assert re.findall(r"burst-\d: there is no burst burst-\d", said.error) == [
+            "burst-9: there is no burst burst-9",
+            "burst-8: there is no burst burst-8",
+        ]
 
 
 @pytest.mark.parametrize(
@@ -241,11 +251,26 @@ def test_how_a_job_ended_is_told_also_once_the_daemon_has_forgotten_it(
         assert "released" not in "".join(lines)
 
 
+def test_a_job_that_the_daemon_never_saw_has_the_same_fields(
+    instance: EmbeddedInstance, cli: CliHarness
+) -> None:
+    with closing(instance.lead()) as lead:
+        failed = instance.submit(nodes=9, urgency=0)
+        lead.fail_job(failed, "no offer has 9 nodes")
+    waits = instance.submit(nodes=9)
+    with cli.daemon():
+        found = cli.run("explain", format_f58(failed), "--json").json
+        assert found["why"] == "burst made it fail: no offer has 9 nodes"
+        other = cli.run("explain", format_f58(waits), "--json").json
+        assert found.keys() - other.keys() == {"result"}
+        assert not other.keys() - found.keys()
+
+
 def test_an_idle_burst_its_cost_and_its_story_are_told(served: CliHarness) -> None:
     with burst_of(served, "-N2") as name:
         wait_until(lambda: served.row(name)["idle"] is not None, "it to be idle")
         said = served.run("status")
-        assert re.search(r"idle [0-9]+s, down in (1h00m|59m[0-9]{2}s)$", said.lines[1])
+        assert re.search(r"idle [0-9.]+s, down in (1h00m|59m[0-9]{2}s)$", said.lines[1])
         assert "RESULT" not in said.lines[0]
         assert "2 of 8 nodes" in said.lines
         error = served.run("request", "-N30").error
@@ -270,12 +295,24 @@ def test_an_idle_burst_its_cost_and_its_story_are_told(served: CliHarness) -> No
 
 
 @pytest.mark.parametrize(
-    ("amount", "shown"), [(0.0, "0.00"), (14.2, "14.20"), (0.0042, "0.0042")]
+    ("amount", "shown"),
+    [
+        *((0.0, "0.00"), (14.2, "14.20"), (0.0042, "0.0042")),
+        *((0.015, "0.02"), (0.00001, "0.00001"), (-0.5, "-0.50")),
+    ],
 )
 def test_money_is_shown_to_the_hundredth_or_its_first_digits(
     amount: float, shown: str
 ) -> None:
     assert money(amount) == shown
+
+
+@pytest.mark.parametrize(
+    ("nodes", "of", "told"),
+    [(1, None, "1 node"), (2, None, "2 nodes"), (1, 1, "1 of 1 node")],
+)
+def test_nodes_are_counted(nodes: int, of: int | None, told: str) -> None:
+    assert bill({"nodes": nodes, "of": of, "per_hour": 0, "cost": 0}) == told
 
 
 def test_of_many_jobs_on_a_burst_some_are_shown() -> None:

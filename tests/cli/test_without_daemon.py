@@ -43,7 +43,13 @@ def test_the_records_are_shown_and_that_nobody_takes_the_bursts_down(
         "no daemon serves this lead; this is what is on record, and nothing takes"
         f" {name} down: start one (burst daemon -c FILE)"
     )
-    assert cli.run("status", "--json").json["daemon"] is None
+    found = cli.run("status", "--json").json
+    assert found["daemon"] is None
+    # Only a daemon takes an idle burst down.
+    assert [row["idle"] >= 0 for row in found["bursts"]] == [True]
+    assert [row["down_in"] for row in found["bursts"]] == [None]
+    story = cli.run("explain", name).lines
+    assert "  next: somebody starts the daemon: burst daemon -c FILE" in story
     job = instance.submit(nodes=9, command=SLEEP)
     told = cli.run("explain", format_f58(job))
     assert (

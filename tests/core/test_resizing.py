@@ -233,13 +233,13 @@ def test_it_grows_by_the_free_ranks_above_it_and_each_step_is_on_record():
 def test_it_shrinks_from_the_top_once_nothing_runs_there():
     site = Site()
     site.jobs = {1: (2,), 2: (3,)}
-    assert site.ask(1).text == f"{ID} shrinks from 2 to 1 nodes"
+    assert site.ask(1).text == f"{ID} shrinks from 2 to 1 node"
     assert site.burst.leaving == (3,)
     assert site.burst.lease.nodes == 2, "its last rank is leased until it is gone"
     assert kinds(site.tick()) == ["DrainBurst"]
     assert kinds(site.tick()) == [], "a job runs there"
     assert site.row()["note"] == (
-        "shrinks from 2 to 1 nodes: jobs still run on rank 3; they are not killed"
+        "shrinks from 2 to 1 node: jobs still run on rank 3; they are not killed"
     )
     site.tick(SETTINGS.deadlines.drain + 1)
     assert site.last == "overdue"

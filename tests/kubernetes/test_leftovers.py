@@ -57,7 +57,7 @@ def test_it_deletes_what_has_expired_and_nothing_else(
     said = burst("gc", "-c", str(config), *GC)
     assert said.status == 0, said.stderr
     assert [line.split()[0] for line in said.lines[1:]] == [expired.burst_id]
-    assert f"{expired.burst_id}: orphan of provider" in said.stderr
+    assert f"{expired.burst_id} of provider" in said.stderr
 
     def listed() -> list[str]:
         return [status.burst_id for status in bursts.provider().observe()]

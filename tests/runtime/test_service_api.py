@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What the service answers, to the owner and to a guest."""
 
+import time
 from concurrent.futures import Future
 
 import pytest
@@ -127,6 +128,18 @@ def test_jobs_that_wait_are_listed_where_that_is_asked_for():
     assert asking.ask("status", jobs=9, guest=True)["jobs"] == rows[:1]
     with pytest.raises(BurstError, match="status: "):
         asking.ask("status", jobs=-1)
+
+
+def test_a_story_tells_the_time_zone_of_its_sentences(monkeypatch):
+    asking = Asking()
+    job = asking.sim.lead.submit(whole(4))
+    asking.tick()
+    monkeypatch.setenv("TZ", "IST-5:30")
+    time.tzset()
+    told = [asking.ask("explain", id=i) for i in (format_f58(job), asking.sim.burst.id)]
+    monkeypatch.undo()
+    time.tzset()
+    assert [story["utc_offset"] for story in told] == [19800, 19800]
 
 
 def test_the_story_of_a_job():

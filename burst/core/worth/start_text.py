@@ -8,13 +8,11 @@ from typing import Any
 
 from burst.core.worth.estimate import StartEstimate
 from burst.core.worth.grades import Grade, grade_text
-from burst.model.decision import clock_time, moment
+from burst.model.decision import clock_time, near_moment
 from burst.model.jobid import format_f58
 
 # Nearer than this, in seconds, a time is told to the second.
 _SOON_S = 600.0
-# Farther than this, in seconds, it is told with its day.
-_FAR_S = 43200.0
 
 
 def start_text(start: StartEstimate, now: float) -> str:
@@ -66,5 +64,4 @@ def _told(seconds: float, now: float) -> str:
         return "now"
     if seconds - now < _SOON_S:
         return clock_time(seconds)
-    told = moment(seconds)
-    return told if seconds - now > _FAR_S else told.rpartition(" ")[2]
+    return near_moment(seconds, now)
