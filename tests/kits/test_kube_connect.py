@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Credentials from wherever they are, and what is said where there are none."""
 
+import json
 import logging
 import os
 from pathlib import Path
@@ -77,6 +78,35 @@ def test_a_token_that_is_turned_down_is_read_anew_once(
     assert cluster.version() == "v1.34.4"
     sent = [authorization for _, _, authorization in server.asked]
     assert sent == ["Bearer old", "Bearer old", "Bearer new"]
+
+
+@pytest.mark.parametrize("moved", [True, False], ids=["server", "proxy"])
+def test_another_server_that_the_file_names_later_is_not_asked(
+    server: Said, tmp_path: Path, moved: bool
+) -> None:
+    """As after `kubectl config use-context`: the bursts would seem to be gone."""
+    path = kubeconfig(tmp_path / "config", server.url, {"token": "old"})
+    cluster = Cluster(Kubeconfig(path))
+    cluster.version()
+    with api_server() as other:
+        other.answer("GET", "/version", VERSION)
+        url = other.url if moved else server.url
+        kubeconfig(tmp_path / "config", url, {"token": "new"})
+        if not moved:
+            found = json.loads(Path(path).read_text())
+            found["clusters"][0]["cluster"]["proxy-url"] = "http://me:hush@127.0.0.1:1"
+            Path(path).write_text(json.dumps(found))
+        server.answer("GET", "/version", NOT_AUTHORIZED)
+        for _ in range(2):
+            with pytest.raises(Refused, match="now names another API server") as caught:
+                cluster.version()
+            assert url in caught.value.what
+            assert "hush" not in str(caught.value)
+        assert not other.asked
+    assert len(server.asked) == 2
+    kubeconfig(tmp_path / "config", server.url, {"token": "new"})
+    server.answer("GET", "/version", VERSION)
+    assert cluster.version() == "v1.34.4"
 
 
 def test_credentials_that_are_not_good_are_refused_and_not_told(

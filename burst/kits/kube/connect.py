@@ -90,7 +90,8 @@ class ApiConnection:
 
     It reads credentials and connects at the first request, so a provider can be made
     before its cluster exists. Several threads may use it. Credentials that fail raise
-    Transient for two minutes.
+    Transient for two minutes. It never changes to another API server, as bursts would
+    seem to be gone: a kubeconfig that names another one later is refused.
     """
 
     def __init__(
@@ -100,6 +101,8 @@ class ApiConnection:
         self._clock = clock
         self._failing_since: float | None = None
         self._opened: tuple[Any, urllib3.PoolManager] | None = None
+        self._server: tuple[str, str | None, str | None] | None = None
+        """The address, TLS name and proxy of the first credentials that were read."""
         self._opening = threading.Lock()
         """Held while credentials are read or renewed, so that one thread does it."""
 
@@ -168,6 +171,7 @@ class ApiConnection:
         with self._opening:
             if self._opened is None:
                 settings = _load(self.access)
+                self._check_server(settings)
                 self._opened = settings, rest.RESTClientObject(settings).pool_manager
             settings, pool = self._opened
             authorization = _authorization(settings)
@@ -186,6 +190,22 @@ class ApiConnection:
             )
         except urllib3.exceptions.HTTPError as error:
             raise _unreachable(self.access, settings.host, error) from None
+
+    def _check_server(self, settings: Any) -> None:
+        """Raise Refused if another API server was asked before."""
+        server = settings.host, settings.tls_server_name, settings.proxy
+        self._server = self._server or server
+        if server == self._server:
+            return
+        host, before = server[0], self._server[0]
+        # A proxy is not shown: its address may contain a password.
+        same = f"{host} with another proxy or TLS name"
+        other = f"{host}, not {before}" if host != before else same
+        raise Refused(
+            f"{self.access} now names another API server: {other}",
+            "let it, or its current context, name the former one; if the new one is"
+            " meant, restart the daemon",
+        )
 
 
 def _load(access: Access) -> Any:
