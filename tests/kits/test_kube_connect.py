@@ -288,19 +288,41 @@ def test_each_access_says_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(Endpoint("https://a", "", str)) == "https://a"
 
 
-def test_the_server_of_an_access_is_known_without_asking_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("url", "tls_name", "told"),
+    [
+        ("https://one.example:6443", "", "one.example"),
+        ("https://one.example:443/", "", "one.example"),
+        ("https://one.example", "", "one.example"),
+        ("https://one.example:16443", "", "one.example (:16443)"),
+        ("https://one.example/k8s/c-a", "", "one.example (/k8s/c-a)"),
+        ("https://one.example:8443/a", "b.c", "one.example (:8443/a as b.c)"),
+        ("https://10.0.0.1", "b.c", "10.0.0.1 (as b.c)"),
+        ("https://127.0.0.1:6443", "", "127.0.0.1 (:6443)"),
+        ("https://localhost:443", "", "localhost (:443)"),
+        ("https://[::1]:6443", "", "::1 (:6443)"),
+    ],
+)
+def test_the_server_of_an_access_is_known_without_asking_it(
+    tmp_path: Path, url: str, tls_name: str, told: str
+) -> None:
+    """One host may serve several clusters, so its name alone is no place."""
     path = tmp_path / "config"
+    more = f", tls-server-name: {tls_name}" if tls_name else ""
     path.write_text(
         "current-context: a\n"
         "contexts: [{name: a, context: {cluster: one, user: u}},"
         " {name: b, context: {cluster: two, user: u}}]\n"
-        "clusters: [{name: one, cluster: {server: 'https://one.example:6443'}},"
+        f"clusters: [{{name: one, cluster: {{server: '{url}'{more}}}}},"
         " {name: two, cluster: {server: 'https://two.example'}}]\n"
         "users: [{name: u, user: {exec: {command: /nonexistent}}}]\n"
     )
-    assert server_of(Kubeconfig(str(path))) == "one.example"
+    assert server_of(Kubeconfig(str(path))) == told
     assert server_of(Kubeconfig(str(path), "b")) == "two.example"
     assert server_of(Kubeconfig(str(path), "c")) == f"{path}, context c"
+
+
+def test_the_server_of_another_access() -> None:
     assert server_of(Kubeconfig("/nonexistent")) == "/nonexistent"
-    assert server_of(Endpoint("https://three.example:1", "", str)) == "three.example"
+    assert server_of(Endpoint("https://three.example:443", "", str)) == "three.example"
     assert "pod" in server_of(InCluster())
