@@ -43,8 +43,12 @@ _EXITED = "process returned"
 # earlier: a cloud's token service, or an authenticator behind the API server, may be
 # down for a minute, and then the answer is the same as for a wrong token.
 _CREDENTIALS_RETRIED_S = 120.0
-# TLS that the other side ended, as an API server does that is starting or stopping.
-_BROKEN_OFF = ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError
+# TLS that the other side ended, as an API server does that is starting or stopping; and
+# a temporary file of the client that was removed, which is written again.
+_PASSING = (
+    *(ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError),
+    FileNotFoundError,
+)
 # How OpenSSL's names for the alerts of the other side begin.
 _ALERTS = "SSLV3_ALERT_", "TLSV1_", "TLSV13_"
 # What the client raises for a wrong file; its parser also passes on the others.
@@ -189,6 +193,10 @@ class ApiConnection:
                 preload_content=preload_content,
             )
         except urllib3.exceptions.HTTPError as error:
+            if isinstance(_reason(error), urllib3.exceptions.SSLError):
+                # The file may have a new authority or certificate, and the client's
+                # temporary files with the old ones may have been removed.
+                self.close()
             raise _unreachable(self.access, settings.host, error) from None
 
     def _check_server(self, settings: Any) -> None:
@@ -271,10 +279,15 @@ def _authorization(settings: Any) -> dict[str, str]:
     return {"Authorization": found["value"].strip()} if found else {}
 
 
+def _reason(error: Exception) -> Exception:
+    found: Exception = getattr(error, "reason", None) or error
+    return found
+
+
 def _unreachable(access: Access, host: str, error: Exception) -> Transient | Refused:
-    reason = getattr(error, "reason", None) or error
+    reason = _reason(error)
     of_tls = isinstance(reason, urllib3.exceptions.SSLError)
-    if of_tls and not _is_broken_off(reason):
+    if of_tls and not _may_work_later(reason):
         return Refused(
             f"{host} is not the API server that {access} names: {shorten(reason)}",
             "get the cluster's current kubeconfig, which has its certificate authority",
@@ -290,14 +303,14 @@ def _unreachable(access: Access, host: str, error: Exception) -> Transient | Ref
     )
 
 
-def _is_broken_off(error: Exception) -> bool:
-    """Return whether the other side ended TLS, which may pass.
+def _may_work_later(error: Exception) -> bool:
+    """Return whether TLS failed in a way that may pass.
 
     A certificate of another authority, no TLS at all, or a client's key that cannot be
     used do not pass.
     """
     cause = error.args[0] if error.args else None
-    if isinstance(cause, _BROKEN_OFF):
+    if isinstance(cause, _PASSING):
         return True
     return isinstance(cause, ssl.SSLError) and (cause.reason or "").startswith(_ALERTS)
 
