@@ -281,6 +281,11 @@ class Cluster:
         """Return whether the cluster has this kind in this version."""
         return any(known["name"] == kind.plural for known in self._kinds(kind.api))
 
+    def has_group(self, group: str) -> bool:
+        """Return whether the cluster has an API group, in any version."""
+        listed = _decode(self._ask(ApiCall(self.access, "get /apis"), "/apis"))
+        return any(known["name"] == group for known in listed["groups"])
+
     def kind_of(self, manifest: Manifest) -> Kind:
         """Return an object's kind. Raises Refused if the cluster does not have it."""
         api, name = str(manifest["apiVersion"]), str(manifest["kind"])
