@@ -109,6 +109,16 @@ def test_another_server_that_the_file_names_later_is_not_asked(
     assert cluster.version() == "v1.34.4"
 
 
+@pytest.mark.filterwarnings("ignore:SOCKS support")
+def test_a_proxy_that_needs_another_package_is_refused(tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path / "config", "https://far.example", {"token": "t"})
+    found = json.loads(Path(path).read_text())
+    found["clusters"][0]["cluster"]["proxy-url"] = "socks5://127.0.0.1:1"
+    Path(path).write_text(json.dumps(found))
+    with pytest.raises(Refused, match="needs PySocks"):
+        Cluster(Kubeconfig(path)).version()
+
+
 def test_credentials_that_are_not_good_are_refused_and_not_told(
     server: Said, tmp_path: Path
 ) -> None:

@@ -176,7 +176,7 @@ class ApiConnection:
             if self._opened is None:
                 settings = _load(self.access)
                 self._check_server(settings)
-                self._opened = settings, rest.RESTClientObject(settings).pool_manager
+                self._opened = settings, self._pool(settings)
             settings, pool = self._opened
             authorization = _authorization(settings)
         query = f"?{urlencode(request.query)}" if request.query else ""
@@ -198,6 +198,16 @@ class ApiConnection:
                 # temporary files with the old ones may have been removed.
                 self.close()
             raise _unreachable(self.access, settings.host, error) from None
+
+    def _pool(self, settings: Any) -> urllib3.PoolManager:
+        try:
+            found: urllib3.PoolManager = rest.RESTClientObject(settings).pool_manager
+        except ImportError:
+            raise Refused(
+                f"{self.access}: its proxy speaks SOCKS, which needs PySocks",
+                "install PySocks where the daemon is installed, and restart it",
+            ) from None
+        return found
 
     def _check_server(self, settings: Any) -> None:
         """Raise Refused if another API server was asked before."""
