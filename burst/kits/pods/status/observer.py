@@ -109,6 +109,9 @@ class Observer:
         isolated = bool(program_of(burst))
         logs = {} if isolated else {**unjoined, **self._crash_logs(burst)}
         status = describe(burst, warnings, logs, schedule, now)
+        if status.phase is Phase.PENDING:
+            why = "; ".join(filter(None, (status.why, self._warnings.trouble)))
+            status = msgspec.structs.replace(status, why=why)
         if not isolated:
             return status
         return describe_instance(
