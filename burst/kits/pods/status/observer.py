@@ -71,7 +71,7 @@ class Observer:
         self._steady: dict[BurstId, _Steady] = {}
         self._unread: dict[BurstId, int] = {}
         self._warnings = WarningReader(cluster, settings.namespace)
-        self._join_logs = JoinLogs(self._read_tail)
+        self._join_logs = JoinLogs(self._ask_tail)
         self._ended_logs = EndedLogs()
 
     def observe(self) -> Sequence[BurstStatus]:
@@ -154,13 +154,6 @@ class Observer:
             # The node may be gone. The rest of the status is still reported.
             return f"its log cannot be read: {error.what}"
         return found or "its log is empty"
-
-    def _read_tail(self, log: ContainerLog) -> str:
-        """Return the end of the log of a broker that runs, or the error."""
-        try:
-            return self._ask_tail(log) or "its log is empty"
-        except ProviderError as error:
-            return f"its log cannot be read: {error.what}"
 
     def _ask_tail(self, log: ContainerLog) -> str:
         return self._cluster.tail(self._settings.namespace, log.pod, log.container)
