@@ -352,6 +352,9 @@ class Provider(abc.ABC):
         files. If the text changes, bursts that were made before cannot be seen any
         more: a reload that changes it is refused while there are such bursts. Empty if
         the place is not known.
+
+        A later version of a provider may tell more of a place only in parentheses:
+        ` (...)` counts only if the records of the bursts have it too.
         """
         return ""
 

@@ -9,6 +9,7 @@ a row quarantines the burst.
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Iterable, Mapping
 
 from burst.core.provider_health import ENDS_BURST, Outcome, Verb
@@ -61,6 +62,8 @@ FAILURES = {
 """Observations that end a burst, and the reason that is recorded if the provider gives
 none."""
 
+_ADDED = re.compile(r" \([^)]*\)")
+
 _PHASES = {
     Phase.PENDING: ProviderPhase.PENDING,
     Phase.RUNNING: ProviderPhase.RUNNING,
@@ -76,7 +79,8 @@ def why_out_of_reach(lease: Lease, places: Mapping[str, str]) -> str:
     that does not mean that the burst has ended.
     """
     place = places.get(lease.provider, "")
-    if not place or not lease.place or place == lease.place:
+    # Records of older versions lack what is in parentheses; see `Provider.place`.
+    if not place or lease.place in ("", place, _ADDED.sub("", place)):
         return ""
     return (
         f"it was made in {lease.place}, and provider {lease.provider} is now set to"

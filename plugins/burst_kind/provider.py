@@ -174,8 +174,11 @@ class KindProvider(PodSettingsProvider):
                 f"the kind cluster {self._cluster.name} {view.text}",
                 "its pods end with the cluster; or `docker start` the node",
             )
-        if not others and not self._cluster.take_down():
-            return
+        if not others:
+            if not self._cluster.take_down():
+                return
+            # A connection reads its kubeconfig again now and then, and it is gone.
+            self._reached.close_others(())
         for suffix in (_CLAIM, _ENDING):
             self._claim(burst_id, suffix).unlink(missing_ok=True)
         self._directory.close()

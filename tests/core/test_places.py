@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """A lease knows the place it was made in: elsewhere, its absence says nothing."""
 
+import pytest
+
 from burst.core.lifecycle import apply
 from burst.core.tick import run_tick
 from burst.core.world import ABSENT_READS, ProviderView
@@ -76,6 +78,22 @@ def test_a_record_without_a_place_is_trusted():
         (burst,) = made.records.bursts.values()
         assert not burst.quarantined
         assert burst.state is State.REAP
+
+
+@pytest.mark.parametrize(
+    ("was", "there", "elsewhere"),
+    [
+        ("kube a as me", "kube a (:8443) as me", False),
+        ("kube a (:8443) as me", "kube a (:8443) as me", False),
+        ("kube a (/b) as me", "kube a (/c) as me", True),
+        ("kube a (/b) as me", "kube a as me", True),
+        ("kube a as me", "kube b (/b) as me", True),
+    ],
+)
+def test_what_is_in_parentheses_counts_if_the_record_has_it(was, there, elsewhere):
+    made = tick_once(at(there), recorded(placed(was, *UP)))
+    (burst,) = made.records.bursts.values()
+    assert bool(burst.quarantined) is elsewhere
 
 
 def test_a_quarantine_for_another_reason_stays():

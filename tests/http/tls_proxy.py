@@ -55,7 +55,7 @@ def tls_proxy(
 def _pass_on(client: ssl.SSLSocket, backend: int, seen: list[bytes]) -> None:
     """Pass one request on, and its answer back. HTTP/1.0: the answer ends the rest."""
     with socket.create_connection(("127.0.0.1", backend), HANG_S) as server:
-        answered = threading.Thread(target=_copy, args=(server, client), daemon=True)
+        answered = threading.Thread(target=copy, args=(server, client), daemon=True)
         answered.start()
         with suppress(OSError):
             while chunk := client.recv(65536):
@@ -64,7 +64,8 @@ def _pass_on(client: ssl.SSLSocket, backend: int, seen: list[bytes]) -> None:
         answered.join(HANG_S)
 
 
-def _copy(server: socket.socket, client: ssl.SSLSocket) -> None:
+def copy(server: socket.socket, client: socket.socket) -> None:
+    """Send on what comes until there is no more, then tell that."""
     with suppress(OSError):
         while chunk := server.recv(65536):
             client.sendall(chunk)

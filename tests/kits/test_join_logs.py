@@ -4,6 +4,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from burst.errors import Transient
 from burst.kits.join_errors import explain_log
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods.status.container_log import ContainerLog, running_logs
@@ -29,6 +30,8 @@ class Nodes:
 
     def __init__(self, **logs: str) -> None:
         self.logs = logs
+        self.away: set[str] = set()
+        """The pods whose nodes do not answer."""
         self.read: list[str] = []
         self.joining = JoinLogs(self._tail)
 
@@ -37,6 +40,8 @@ class Nodes:
 
     def _tail(self, log: ContainerLog) -> str:
         self.read.append(log.pod)
+        if log.pod in self.away:
+            raise Transient("its node does not answer in time")
         return self.logs.get(log.pod, "")
 
 
@@ -79,6 +84,19 @@ def test_only_some_are_read_at_a_time_and_those_that_wait_longest_first() -> Non
     assert len(nodes.read) == 4
     nodes.say(pods, 2002)
     assert sorted(nodes.read) == list("abcdef")
+
+
+def test_a_node_that_does_not_answer_ends_the_round() -> None:
+    """As each log of such a node takes seconds, and all bursts wait for it."""
+    pods = [pod(name, 1000) for name in "abc"]
+    nodes = Nodes(c=JOINED)
+    nodes.away = {"a", "b"}
+    for rounds in (1, 2):
+        found = nodes.say(pods, 2000)
+        assert len(nodes.read) == rounds
+    assert "cannot be read: its node does not" in found["a"]
+    assert nodes.say(pods, 2000).keys() == {"a", "b"}
+    assert nodes.read == ["a", "b", "c"]
 
 
 def test_what_does_not_run_is_not_read() -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Credentials from wherever they are, and what is said where there are none."""
 
+import json
 import logging
 import os
 from pathlib import Path
@@ -77,6 +78,45 @@ def test_a_token_that_is_turned_down_is_read_anew_once(
     assert cluster.version() == "v1.34.4"
     sent = [authorization for _, _, authorization in server.asked]
     assert sent == ["Bearer old", "Bearer old", "Bearer new"]
+
+
+@pytest.mark.parametrize("moved", [True, False], ids=["server", "proxy"])
+def test_another_server_that_the_file_names_later_is_not_asked(
+    server: Said, tmp_path: Path, moved: bool
+) -> None:
+    """As after `kubectl config use-context`: the bursts would seem to be gone."""
+    path = kubeconfig(tmp_path / "config", server.url, {"token": "old"})
+    cluster = Cluster(Kubeconfig(path))
+    cluster.version()
+    with api_server() as other:
+        other.answer("GET", "/version", VERSION)
+        url = other.url if moved else server.url
+        kubeconfig(tmp_path / "config", url, {"token": "new"})
+        if not moved:
+            found = json.loads(Path(path).read_text())
+            found["clusters"][0]["cluster"]["proxy-url"] = "http://me:hush@127.0.0.1:1"
+            Path(path).write_text(json.dumps(found))
+        server.answer("GET", "/version", NOT_AUTHORIZED)
+        for _ in range(2):
+            with pytest.raises(Refused, match="now names another API server") as caught:
+                cluster.version()
+            assert url in caught.value.what
+            assert "hush" not in str(caught.value)
+        assert not other.asked
+    assert len(server.asked) == 2
+    kubeconfig(tmp_path / "config", server.url, {"token": "new"})
+    server.answer("GET", "/version", VERSION)
+    assert cluster.version() == "v1.34.4"
+
+
+@pytest.mark.filterwarnings("ignore:SOCKS support")
+def test_a_proxy_that_needs_another_package_is_refused(tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path / "config", "https://far.example", {"token": "t"})
+    found = json.loads(Path(path).read_text())
+    found["clusters"][0]["cluster"]["proxy-url"] = "socks5://127.0.0.1:1"
+    Path(path).write_text(json.dumps(found))
+    with pytest.raises(Refused, match="needs PySocks"):
+        Cluster(Kubeconfig(path)).version()
 
 
 def test_credentials_that_are_not_good_are_refused_and_not_told(
@@ -258,19 +298,41 @@ def test_each_access_says_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(Endpoint("https://a", "", str)) == "https://a"
 
 
-def test_the_server_of_an_access_is_known_without_asking_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("url", "tls_name", "told"),
+    [
+        ("https://one.example:6443", "", "one.example"),
+        ("https://one.example:443/", "", "one.example"),
+        ("https://one.example", "", "one.example"),
+        ("https://one.example:16443", "", "one.example (:16443)"),
+        ("https://one.example/k8s/c-a", "", "one.example (/k8s/c-a)"),
+        ("https://one.example:8443/a", "b.c", "one.example (:8443/a as b.c)"),
+        ("https://10.0.0.1", "b.c", "10.0.0.1 (as b.c)"),
+        ("https://127.0.0.1:6443", "", "127.0.0.1 (:6443)"),
+        ("https://localhost:443", "", "localhost (:443)"),
+        ("https://[::1]:6443", "", "::1 (:6443)"),
+    ],
+)
+def test_the_server_of_an_access_is_known_without_asking_it(
+    tmp_path: Path, url: str, tls_name: str, told: str
+) -> None:
+    """One host may serve several clusters, so its name alone is no place."""
     path = tmp_path / "config"
+    more = f", tls-server-name: {tls_name}" if tls_name else ""
     path.write_text(
         "current-context: a\n"
         "contexts: [{name: a, context: {cluster: one, user: u}},"
         " {name: b, context: {cluster: two, user: u}}]\n"
-        "clusters: [{name: one, cluster: {server: 'https://one.example:6443'}},"
+        f"clusters: [{{name: one, cluster: {{server: '{url}'{more}}}}},"
         " {name: two, cluster: {server: 'https://two.example'}}]\n"
         "users: [{name: u, user: {exec: {command: /nonexistent}}}]\n"
     )
-    assert server_of(Kubeconfig(str(path))) == "one.example"
+    assert server_of(Kubeconfig(str(path))) == told
     assert server_of(Kubeconfig(str(path), "b")) == "two.example"
     assert server_of(Kubeconfig(str(path), "c")) == f"{path}, context c"
+
+
+def test_the_server_of_another_access() -> None:
     assert server_of(Kubeconfig("/nonexistent")) == "/nonexistent"
-    assert server_of(Endpoint("https://three.example:1", "", str)) == "three.example"
+    assert server_of(Endpoint("https://three.example:443", "", str)) == "three.example"
     assert "pod" in server_of(InCluster())

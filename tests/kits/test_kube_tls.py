@@ -3,20 +3,27 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import socket
+import ssl
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from burst.errors import Refused, Transient
 from burst.kits.kube import Cluster, Endpoint, Kubeconfig
 from burst.kits.kube.kinds import POD
-from tests.http.tls_proxy import make_certificate, tls_proxy
+from burst.kits.kube.selection import Selection
+from tests.http.tls_proxy import copy, make_certificate, tls_proxy
 from tests.kits.kubeserver import kubeconfig
-from tests.support.waiting import HANG_S
+from tests.support.waiting import HANG_S, wait_until
 
 # A record of the type alert (21), fatal (2), with internal_error (80).
 ALERT = bytes([21, 3, 3, 0, 2, 2, 80])
@@ -87,3 +94,142 @@ def test_a_client_key_of_another_certificate_is_refused(tmp_path: Path) -> None:
         path = kubeconfig(tmp_path / "config", url, user)
         with pytest.raises(Refused, match="key values mismatch"):
             Cluster(Kubeconfig(path)).version()
+
+
+class _Version(BaseHTTPRequestHandler):
+    """An API server that ends each connection after its answer, by HTTP/1.0."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'{"gitVersion": "v1"}\n')
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        """Say nothing."""
+
+
+@contextmanager
+def tls_server(certificate: Path, key: Path) -> Iterator[str]:
+    """Yield the URL of an API server that has this certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with HTTPServer(("localhost", 0), _Version) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever, args=[0.02])
+        thread.start()
+        try:
+            yield f"https://localhost:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join(HANG_S)
+
+
+def trusting(
+    path: Path, url: str, authority: Path, user: tuple[Path, Path] | None = None
+) -> str:
+    """Write a kubeconfig that has this authority in it; return its path."""
+    told = {"token": "t"}
+    if user:
+        certificate, key = map(_encoded, user)
+        told = {"client-certificate-data": certificate, "client-key-data": key}
+    kubeconfig(path, url, told)
+    found = json.loads(path.read_text())
+    found["clusters"][0]["cluster"]["certificate-authority-data"] = _encoded(authority)
+    path.write_text(json.dumps(found))
+    return str(path)
+
+
+def _encoded(file: Path) -> str:
+    return base64.b64encode(file.read_bytes()).decode()
+
+
+def test_a_new_authority_of_the_file_is_read_without_a_restart(
+    tmp_path: Path,
+) -> None:
+    """The address stays, and the API server gets a certificate of another authority."""
+    certificate, key = make_certificate(tmp_path, "new")
+    old, _ = make_certificate(tmp_path, "old")
+    with tls_server(certificate, key) as url:
+        path = trusting(tmp_path / "config", url, old)
+        cluster = Cluster(Kubeconfig(path), timeout=HANG_S)
+        with pytest.raises(Refused, match="certificate verify failed"):
+            cluster.version()
+        trusting(tmp_path / "config", url, certificate)
+        assert cluster.version() == "v1"
+
+
+@pytest.mark.parametrize("by_token", [True, False])
+def test_removed_temporary_files_of_the_client_are_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_token: bool
+) -> None:
+    """As systemd-tmpfiles removes what nobody read for days."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    pair = make_certificate(tmp_path, "one")
+    with tls_server(*pair) as url:
+        user = None if by_token else pair
+        path = trusting(tmp_path / "config", url, pair[0], user)
+        cluster = Cluster(Kubeconfig(path), timeout=HANG_S)
+        assert cluster.version() == "v1"
+        removed = list(temporary.iterdir())
+        assert removed
+        for file in removed:
+            file.unlink()
+        with pytest.raises(Transient, match=r"cannot be reached: .*No such file"):
+            cluster.version()
+        assert cluster.version() == "v1"
+
+
+@contextmanager
+def tunnels(certificate: Path, key: Path) -> Iterator[str]:
+    """Yield the URL of a proxy with TLS of its own, which carries one connection."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        with suppress(OSError):
+            client, _ = listener.accept()
+            with context.wrap_socket(client, server_side=True) as inner:
+                inner.settimeout(HANG_S)
+                asked = inner.recv(65536).split()[1].decode()  # CONNECT HOST:PORT
+                host, _, port = asked.rpartition(":")
+                inner.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+                with socket.create_connection((host, int(port)), HANG_S) as server:
+                    back = threading.Thread(target=copy, args=(server, inner))
+                    back.start()
+                    copy(inner, server)
+                    back.join(HANG_S)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield f"https://localhost:{listener.getsockname()[1]}"
+    finally:
+        listener.close()
+        thread.join(HANG_S)
+
+
+def test_a_watch_through_a_proxy_with_tls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The TLS of the API server is inside that of the proxy."""
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    pair = make_certificate(tmp_path, "one")
+    with tls_server(*pair) as url, tunnels(*pair) as proxy:
+        path = trusting(tmp_path / "config", url, pair[0])
+        found = json.loads(Path(path).read_text())
+        found["clusters"][0]["cluster"]["proxy-url"] = proxy
+        Path(path).write_text(json.dumps(found))
+        cluster = Cluster(Kubeconfig(path), timeout=HANG_S)
+        stream = cluster.watch(Selection(POD, "jobs", {}), "7", 30)
+        lines: list[bytes] = []
+
+        def ended() -> bool:
+            lines.extend(stream.lines())
+            return stream.ended
+
+        wait_until(ended, "the end of the watch")
+        assert lines == [b'{"gitVersion": "v1"}']

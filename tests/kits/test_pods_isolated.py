@@ -247,6 +247,8 @@ def test_brokers_that_leave_before_their_lead_are_no_failure() -> None:
 CRASHED = pod(0, "Failed", ended={"exitCode": 1, "reason": "Error"})
 EVICTED = pod(0, "Failed", status={"reason": "Evicted"})
 ODD = pod(0, "Succeeded", ended={"message": "what?"})
+BAD_INIT = {"name": "stage", "state": {"terminated": {"exitCode": 7}}}
+UNPREPARED = pod(0, "Failed", status={"initContainerStatuses": [BAD_INIT]})
 NONE = "ended without a result: exit status"
 
 
@@ -256,6 +258,11 @@ NONE = "ended without a result: exit status"
         (CRASHED, "broker.crit: no\n", f"{NONE} 1: broker.crit: no"),
         (EVICTED, "", "was evicted by its node"),
         (ODD, "", f"{NONE} 0: its log is empty"),
+        (
+            UNPREPARED,
+            "its log is empty",
+            "ended without a result: its init container stage ended with exit status 7",
+        ),
     ],
 )
 def test_a_lead_without_a_result_is_a_failure(

@@ -72,6 +72,29 @@ def test_of_one_that_waits_events_are_read_every_few_seconds(waiting: Waiting) -
     assert status.phase is Phase.FAILED, "it was denied for longer than a minute"
 
 
+FORBIDDEN = 403, {"kind": "Status", "reason": "Forbidden", "message": "no such right"}
+BUSY = 429, {"kind": "Status", "message": "too many requests"}
+
+
+@pytest.mark.parametrize("answer", [FORBIDDEN, BUSY], ids=["right", "busy"])
+def test_events_that_cannot_be_read_take_no_status_away(
+    waiting: Waiting, answer: tuple[int, Manifest]
+) -> None:
+    waiting.namespace.serve(PODS, pod(BURSTS[1]))
+    waiting.namespace.serve(f"{ROOT}/events", denial(BURSTS[0]))
+    waiting.look()
+    assert "no such class" in waiting.look(3)[0].why
+    waiting.namespace.server.answer("GET", f"{ROOT}/events", answer)
+    status, lists = waiting.look(5)
+    assert "no such class" in status.why, "what was read before is kept"
+    assert "events cannot be read" in status.why
+    assert lists == 1
+    assert waiting.bursts.observe()[1].why == ""
+    assert waiting.look(1)[1] == 0, "it is not tried each time"
+    waiting.namespace.serve(f"{ROOT}/events", denial(BURSTS[0]))
+    assert "cannot be read" not in waiting.look(5)[0].why
+
+
 def test_a_clock_that_is_set_back_does_not_end_the_reading(waiting: Waiting) -> None:
     waiting.namespace.serve(PODS, pod(BURSTS[1]))
     waiting.look()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """When a burst counts as deleted."""
 
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -89,6 +90,30 @@ def test_a_clock_that_is_set_back_keeps_no_marker(server: Said) -> None:
     let_all_be_gone(server, since=200.0)
     reaper.reap(BURST, 200.0 + SETTLE_S)
     assert deletions(server) == [MARKER]
+
+
+@pytest.mark.parametrize(
+    ("groups", "left"),
+    [
+        ((200, {"groups": [{"name": "batch"}]}), False),
+        # Another version of the CRD: its objects are there.
+        ((200, {"groups": [{"name": "flux-framework.org"}]}), True),
+        # Not an API server, such as a proxy whose backend is away.
+        ((404, {}), True),
+    ],
+    ids=["deleted", "another version", "unknown"],
+)
+def test_a_burst_is_reaped_after_the_crd_was_deleted(
+    server: Said, groups: tuple[int, Any], left: bool
+) -> None:
+    let_all_be_gone(server, since=100.0)
+    for path in (MINICLUSTERS, f"{MINICLUSTERS}/{BURST}"):
+        server.answer("GET", path, (404, {}))
+    server.answer("GET", "/apis", groups)
+    server.answer("POST", f"{CORE}/secrets", (201, {}))
+    with pytest.raises(Refused) if left else nullcontext():
+        reaper_in(server).reap(BURST, 200.0)
+    assert deletions(server) == ([] if left else [MARKER])
 
 
 def made_for(kind: str, **more: Any) -> dict[str, Any]:

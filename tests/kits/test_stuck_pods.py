@@ -3,6 +3,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from burst.errors import Transient
@@ -11,6 +12,7 @@ from burst.kits.pods.lifecycle.stuck_pods import delete_stuck
 from burst.kits.pods.names import HOSTS, ID
 from burst.kits.pods.status.burst_objects import group_by_burst
 from burst.kits.pods.status.describe import describe
+from burst.kits.pods.status.kept_fields import KeptObject
 from burst.provider import Phase
 from tests.kits.kubeserver import ABSENT, Said, cluster_of
 
@@ -84,15 +86,35 @@ def test_by_force_all_that_are_ending_are_deleted(server: Said) -> None:
         deleted(server, pod("a"), force=True)
 
 
-@pytest.mark.parametrize(("ends", "told"), [(LATE, True), (SOON, False)])
-def test_what_to_do_is_told(ends: str, told: bool) -> None:
+MAY_BE_DEAD = "a should have ended, so its node n may be dead: `burst down --force b`"
+KEPT = "a has ended, but its finalizers keep it (acme.io/hold)"
+
+
+@pytest.mark.parametrize(
+    ("ends", "phase", "told"),
+    [
+        (LATE, "Running", MAY_BE_DEAD),
+        (SOON, "Running", ""),
+        (LATE, "Failed", KEPT),
+        (SOON, "Failed", ""),
+    ],
+)
+def test_what_to_do_is_told(ends: str, phase: str, told: str) -> None:
     job: Manifest = {"kind": "Job", "metadata": {"deletionTimestamp": SOON}}
     job["metadata"] |= {"name": "b", "annotations": {HOSTS: "h"}}
-    stuck = pod("a", ends=ends)
+    stuck = {**pod("a", ends=ends), "status": {"phase": phase}}
+    stuck["metadata"]["finalizers"] = ["acme.io/hold"]
     for item in (job, stuck):
         item["metadata"]["labels"] = {ID: "b"}
+        item["metadata"] = kept(item)["metadata"]
     (found,) = group_by_burst([job, stuck])
     status = describe(found, {}, {}, 300, NOW)
     assert status.phase is Phase.ENDING
-    words = "a should have ended, so its node n may be dead: `burst down --force b`"
-    assert (words in status.why) is told
+    for words in (MAY_BE_DEAD, KEPT):
+        assert (words in status.why) is (words == told)
+
+
+def kept(item: Manifest) -> Manifest:
+    """Return the fields of an object that are kept to describe its burst."""
+    found = msgspec.convert(item, KeptObject)
+    return dict(msgspec.to_builtins(found))

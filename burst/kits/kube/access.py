@@ -67,17 +67,19 @@ Access = Kubeconfig | InCluster | Endpoint
 
 
 def server_of(access: Access) -> str:
-    """Return the host of the API server, or `str(access)` if it is not known.
+    """Return the API server, or `str(access)` if it is not known.
 
-    It sends no request and runs no exec plugin.
+    This is its host. One host may serve several clusters: a proxy such as Rancher's by
+    path or TLS name, tunnels and kind by port. These follow in parentheses. It sends no
+    request and runs no exec plugin.
     """
     if isinstance(access, Endpoint):
-        return urlsplit(access.url).hostname or access.url
+        return _host_and_rest(access.url) or access.url
     if isinstance(access, InCluster):
         return "the cluster of the daemon's pod"
     path = access.path or os.environ.get("KUBECONFIG") or "~/.kube/config"
     contexts: dict[str, Any] = {}
-    clusters: dict[str, Any] = {}
+    clusters: dict[str, str] = {}
     current = access.context
     for name in filter(None, path.split(os.pathsep)):
         try:
@@ -86,11 +88,29 @@ def server_of(access: Access) -> str:
             for item in found.get("contexts") or []:
                 contexts.setdefault(item["name"], item["context"]["cluster"])
             for item in found.get("clusters") or []:
-                clusters.setdefault(item["name"], item["cluster"]["server"])
+                known = item["cluster"]
+                tls_name = known.get("tls-server-name", "")
+                server = _host_and_rest(known["server"], tls_name)
+                clusters.setdefault(item["name"], server)
         except UNREADABLE:
             continue  # a connection reports what is wrong with the file
-    server = str(clusters.get(str(contexts.get(current, "")), ""))
-    return urlsplit(server).hostname or str(access)
+    return clusters.get(str(contexts.get(current, ""))) or str(access)
+
+
+def _host_and_rest(url: str, tls_name: str = "") -> str:
+    """Return the host of a URL, and in parentheses what else tells the cluster.
+
+    The usual ports are left out, as a cluster may be reached by both. Empty if the URL
+    has no host.
+    """
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    local = host == "localhost" or host.startswith("127.") or host == "::1"
+    usual = (None,) if local else (None, 443, 6443)
+    port = f":{parts.port}" if parts.port not in usual else ""
+    name = f" as {tls_name}" if tls_name else ""
+    rest = f"{port}{parts.path.rstrip('/')}{name}".strip()
+    return f"{host} ({rest})" if host and rest else host
 
 
 def choose_access(path: str = "", context: str = "") -> Access:

@@ -59,7 +59,7 @@ class ApiStream:
         asked.register(self._socket, select.POLLIN)
         readable = bool(asked.poll(0))
         limit = self._socket.gettimeout()
-        self._socket.setblocking(False)
+        self._socket.settimeout(0)  # TLS inside TLS has no `setblocking`
         try:
             found = bool(self._buffer.peek(1))
         except (ssl.SSLWantReadError, BlockingIOError):

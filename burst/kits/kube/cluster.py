@@ -22,6 +22,8 @@ from burst.kits.kube.selection import METADATA, Page, Selection, decode
 
 REQUEST_S = 30.0
 """Seconds that a request may take: an admission webhook may take 10 by default."""
+# Of the end of a log, which a node sends at once, or not at all if it is away.
+_TAIL_S = 5.0
 FIELD_MANAGER = "burst"
 Propagation = Literal["Foreground", "Background"]
 _T = TypeVar("_T")
@@ -281,6 +283,11 @@ class Cluster:
         """Return whether the cluster has this kind in this version."""
         return any(known["name"] == kind.plural for known in self._kinds(kind.api))
 
+    def has_group(self, group: str) -> bool:
+        """Return whether the cluster has an API group, in any version."""
+        listed = _decode(self._ask(ApiCall(self.access, "get /apis"), "/apis"))
+        return any(known["name"] == group for known in listed["groups"])
+
     def kind_of(self, manifest: Manifest) -> Kind:
         """Return an object's kind. Raises Refused if the cluster does not have it."""
         api, name = str(manifest["apiVersion"]), str(manifest["kind"])
@@ -297,7 +304,8 @@ class Cluster:
     def tail(self, namespace: str, pod: str, container: str, *, lines: int = 64) -> str:
         """Return the end of the log of a pod's container; empty if there is none."""
         query = {"tailLines": str(lines), "limitBytes": "16384"}
-        return self._log(namespace, pod, {**query, "container": container})
+        query["container"] = container
+        return self._log(namespace, pod, query, min(self._timeout, _TAIL_S))
 
     def log(self, namespace: str, pod: str, container: str) -> str:
         """Return the log of a container as its node has it, at most the first 16 MiB.
@@ -305,11 +313,14 @@ class Cluster:
         By default a node keeps 10 MiB. The log is empty if there is none.
         """
         query = {"limitBytes": str(_LONGEST_LOG), "container": container}
-        return self._log(namespace, pod, query)
+        return self._log(namespace, pod, query, self._timeout)
 
-    def _log(self, namespace: str, pod: str, query: dict[str, str]) -> str:
+    def _log(
+        self, namespace: str, pod: str, query: dict[str, str], timeout: float
+    ) -> str:
         attempt = ApiCall(self.access, "get", POD, namespace, pod, "log")
-        answer = self._send("GET", POD.path(namespace, pod, "log"), query=query)
+        path = POD.path(namespace, pod, "log")
+        answer = self._send("GET", path, query=query, timeout=timeout)
         # 400: the container has not started, or its log was removed.
         if is_absent(answer) or answer.status == 400:
             return ""
@@ -355,8 +366,8 @@ class Cluster:
         return _checked(self._send(verb, path, **more), attempt)
 
     def _send(self, method: str, path: str, **more: Any) -> ApiResponse:
-        request = ApiRequest(method=method, path=path, timeout=self._timeout, **more)
-        return self._connection.send(request)
+        fields = {"timeout": self._timeout, **more}
+        return self._connection.send(ApiRequest(method=method, path=path, **fields))
 
 
 def _checked(answer: ApiResponse, attempt: ApiCall) -> ApiResponse:

@@ -43,8 +43,12 @@ _EXITED = "process returned"
 # earlier: a cloud's token service, or an authenticator behind the API server, may be
 # down for a minute, and then the answer is the same as for a wrong token.
 _CREDENTIALS_RETRIED_S = 120.0
-# TLS that the other side ended, as an API server does that is starting or stopping.
-_BROKEN_OFF = ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError
+# TLS that the other side ended, as an API server does that is starting or stopping; and
+# a temporary file of the client that was removed, which is written again.
+_PASSING = (
+    *(ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError),
+    FileNotFoundError,
+)
 # How OpenSSL's names for the alerts of the other side begin.
 _ALERTS = "SSLV3_ALERT_", "TLSV1_", "TLSV13_"
 # What the client raises for a wrong file; its parser also passes on the others.
@@ -90,7 +94,8 @@ class ApiConnection:
 
     It reads credentials and connects at the first request, so a provider can be made
     before its cluster exists. Several threads may use it. Credentials that fail raise
-    Transient for two minutes.
+    Transient for two minutes. It never changes to another API server, as bursts would
+    seem to be gone: a kubeconfig that names another one later is refused.
     """
 
     def __init__(
@@ -100,6 +105,8 @@ class ApiConnection:
         self._clock = clock
         self._failing_since: float | None = None
         self._opened: tuple[Any, urllib3.PoolManager] | None = None
+        self._server: tuple[str, str | None, str | None] | None = None
+        """The address, TLS name and proxy of the first credentials that were read."""
         self._opening = threading.Lock()
         """Held while credentials are read or renewed, so that one thread does it."""
 
@@ -168,7 +175,8 @@ class ApiConnection:
         with self._opening:
             if self._opened is None:
                 settings = _load(self.access)
-                self._opened = settings, rest.RESTClientObject(settings).pool_manager
+                self._check_server(settings)
+                self._opened = settings, self._pool(settings)
             settings, pool = self._opened
             authorization = _authorization(settings)
         query = f"?{urlencode(request.query)}" if request.query else ""
@@ -185,7 +193,37 @@ class ApiConnection:
                 preload_content=preload_content,
             )
         except urllib3.exceptions.HTTPError as error:
+            if isinstance(_reason(error), urllib3.exceptions.SSLError):
+                # The file may have a new authority or certificate, and the client's
+                # temporary files with the old ones may have been removed.
+                self.close()
             raise _unreachable(self.access, settings.host, error) from None
+
+    def _pool(self, settings: Any) -> urllib3.PoolManager:
+        try:
+            found: urllib3.PoolManager = rest.RESTClientObject(settings).pool_manager
+        except ImportError:
+            raise Refused(
+                f"{self.access}: its proxy speaks SOCKS, which needs PySocks",
+                "install PySocks where the daemon is installed, and restart it",
+            ) from None
+        return found
+
+    def _check_server(self, settings: Any) -> None:
+        """Raise Refused if another API server was asked before."""
+        server = settings.host, settings.tls_server_name, settings.proxy
+        self._server = self._server or server
+        if server == self._server:
+            return
+        host, before = server[0], self._server[0]
+        # A proxy is not shown: its address may contain a password.
+        same = f"{host} with another proxy or TLS name"
+        other = f"{host}, not {before}" if host != before else same
+        raise Refused(
+            f"{self.access} now names another API server: {other}",
+            "let it, or its current context, name the former one; if the new one is"
+            " meant, restart the daemon",
+        )
 
 
 def _load(access: Access) -> Any:
@@ -251,10 +289,15 @@ def _authorization(settings: Any) -> dict[str, str]:
     return {"Authorization": found["value"].strip()} if found else {}
 
 
+def _reason(error: Exception) -> Exception:
+    found: Exception = getattr(error, "reason", None) or error
+    return found
+
+
 def _unreachable(access: Access, host: str, error: Exception) -> Transient | Refused:
-    reason = getattr(error, "reason", None) or error
+    reason = _reason(error)
     of_tls = isinstance(reason, urllib3.exceptions.SSLError)
-    if of_tls and not _is_broken_off(reason):
+    if of_tls and not _may_work_later(reason):
         return Refused(
             f"{host} is not the API server that {access} names: {shorten(reason)}",
             "get the cluster's current kubeconfig, which has its certificate authority",
@@ -270,14 +313,14 @@ def _unreachable(access: Access, host: str, error: Exception) -> Transient | Ref
     )
 
 
-def _is_broken_off(error: Exception) -> bool:
-    """Return whether the other side ended TLS, which may pass.
+def _may_work_later(error: Exception) -> bool:
+    """Return whether TLS failed in a way that may pass.
 
     A certificate of another authority, no TLS at all, or a client's key that cannot be
     used do not pass.
     """
     cause = error.args[0] if error.args else None
-    if isinstance(cause, _BROKEN_OFF):
+    if isinstance(cause, _PASSING):
         return True
     return isinstance(cause, ssl.SSLError) and (cause.reason or "").startswith(_ALERTS)
 

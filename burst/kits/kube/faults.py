@@ -62,6 +62,17 @@ class NoNamespace(Refused):
         )
 
 
+class NoOperator(Refused):
+    """The API server does not serve MiniClusters."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"the cluster has no kind {MINICLUSTER.resource} of"
+            f" {MINICLUSTER.api}: its CRD is not installed",
+            'install the Flux Operator, or set form = "job", which needs none',
+        )
+
+
 class ApiCall(msgspec.Struct, frozen=True):
     """A request to the API server, described in the words of RBAC."""
 
@@ -206,11 +217,7 @@ def _missing(said: _Status, attempt: ApiCall) -> ProviderError:
     if details.kind == "namespaces":
         return NoNamespace(attempt.namespace)
     if attempt.kind == MINICLUSTER:
-        return Refused(
-            f"the cluster has no kind {MINICLUSTER.resource} of"
-            f" {MINICLUSTER.api}: its CRD is not installed",
-            'install the Flux Operator, or set form = "job", which needs none',
-        )
+        return NoOperator()
     if details.name:
         return Transient(f"cannot {attempt}: it does not exist")
     return Refused(

@@ -176,6 +176,19 @@ def test_the_clusters_of_others_are_never_deleted(kind: KindHarness) -> None:
     assert all("--name=far-" in call for call in deleted)
 
 
+def test_a_connection_has_its_kubeconfig_also_after_the_last_burst(
+    kind: KindHarness,
+) -> None:
+    """It is read again if the API server rejects what is in it."""
+    kind.make_cluster("far")
+    provider = kind.provider(create=False)
+    kind.provision(provider, kind.spec())
+    kind.reap_all(provider, kind.spec().burst_id)
+    assert not list(kind.path.glob("run/*/kubeconfig"))
+    kind.provision(provider, kind.spec(1))
+    assert list(kind.path.glob("run/*/kubeconfig"))
+
+
 def test_new_settings_do_not_touch_a_cluster_with_bursts(kind: KindHarness) -> None:
     kind.provision(kind.provider(), kind.spec())
     before = cluster_of(kind), kind.containers()

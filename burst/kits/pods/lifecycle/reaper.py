@@ -19,7 +19,7 @@ from collections.abc import Iterable
 
 from burst.errors import InsufficientCapacity, NotFound, Refused
 from burst.kits.kube.cluster import Cluster
-from burst.kits.kube.faults import NoRight
+from burst.kits.kube.faults import NoOperator, NoRight
 from burst.kits.kube.kinds import (
     CONFIG_MAP,
     JOB,
@@ -161,8 +161,17 @@ class Reaper:
         object that was missed would not be deleted. Also, objects that the operator
         makes do not have our labels.
         """
+        try:
+            return self._read(burst_id, self._kinds)
+        except NoOperator:
+            if self._cluster.has_group(MINICLUSTER.group):
+                raise  # only this version of it is missing
+            # The CRD was deleted, and all MiniClusters with it.
+            return self._read(burst_id, self._kinds[1:])
+
+    def _read(self, burst_id: BurstId, kinds: tuple[Kind, ...]) -> list[Manifest]:
         labels = self._tags.labels(burst_id)
-        left = find_ours(self._cluster, self._settings, labels, self._kinds)
+        left = find_ours(self._cluster, self._settings, labels, kinds)
         listed = {(item["kind"], name_of(item)) for item in left}
         ours = [item for item in left if self._tags.own(item)]
         named = {name for item in ours for name in _parts_of(item)}
@@ -170,7 +179,7 @@ class Reaper:
         for part in sorted(parts):
             for kind, name in self._names(part):
                 known = may_exist(self._cluster, self._settings, kind)
-                if (kind.name, name) in listed or not known:
+                if (kind.name, name) in listed or kind not in kinds or not known:
                     continue
                 item = self._cluster.get(
                     kind, self._settings.namespace, name, metadata_only=kind != JOB

@@ -182,9 +182,7 @@ def _status(
         for host, word in words.items()
     )
     leaving = found.leaving
-    late = _dead_node(
-        (p for p in found.of(POD.name) if found.host_of(p) in leaving), now
-    )
+    late = _overdue((p for p in found.of(POD.name) if found.host_of(p) in leaving), now)
     leave = tuple(
         FollowerStatus(host, Phase.ENDING, "ends, as the burst shrinks")
         for host in leaving
@@ -213,8 +211,9 @@ def _ending(found: BurstObjects, now: float) -> BurstStatus:
     left = [host for host in dict.fromkeys(map(found.host_of, pods)) if host]
     kinds = sorted({item["kind"] for item in found.objects})
     why = f"not gone yet: {len(left)} pods; objects of kind {', '.join(kinds)}"
-    if late := _dead_node(pods, now):
-        why += f"; {late}: `burst down --force {found.id}` does not wait for it"
+    advice = f": `burst down --force {found.id}` does not wait for it"
+    if late := _overdue(pods, now, advice):
+        why += f"; {late}"
     return BurstStatus(
         burst_id=found.id,
         phase=Phase.ENDING,
@@ -226,12 +225,22 @@ def _ending(found: BurstObjects, now: float) -> BurstStatus:
     )
 
 
-def _dead_node(pods: Iterable[Manifest], now: float) -> str:
-    """Return which pod does not end, and on which node; empty if there is none."""
+def _overdue(pods: Iterable[Manifest], now: float, advice: str = "") -> str:
+    """Return which pod does not end, and why; empty if there is none.
+
+    `advice` is added if its node may be dead.
+    """
     late = next((pod for pod in pods if node_of(pod) and is_overdue(pod, now)), None)
     if late is None:
         return ""
-    return f"{name_of(late)} should have ended, so its node {node_of(late)} may be dead"
+    kept = ", ".join(late["metadata"].get("finalizers") or ())
+    if kept and phase_of(late) in ("Failed", "Succeeded"):
+        return (
+            f"{name_of(late)} has ended, but its finalizers keep it ({kept}): what has"
+            " set them, or a person, has to remove them"
+        )
+    node = node_of(late)
+    return f"{name_of(late)} should have ended, so its node {node} may be dead{advice}"
 
 
 def _completed(

@@ -19,12 +19,17 @@ from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.status.burst_objects import BurstObjects, index_of
 from burst.kits.pods.status.pod_status import (
     disruption_of,
+    end_of_init,
     end_words,
     last_words,
     phase_of,
 )
 from burst.kits.pods.template import isolated
-from burst.kits.pods.template.containers import container_status_of, state_of
+from burst.kits.pods.template.containers import (
+    container_status_of,
+    first_unready_init,
+    state_of,
+)
 from burst.model.ranks import parse_idset
 from burst.provider import OUTPUT_MOST, BurstStatus, Failure, InstanceStatus, Phase
 
@@ -123,7 +128,11 @@ def _failure(found: BurstObjects, log: str) -> str:
         disrupted = disruption_of(pod)
         if disrupted:
             return f"{name_of(pod)} {disrupted}"
-        how = end_words(pod, state_of(pod).get("terminated") or {})
+        ended = state_of(pod).get("terminated") or {}
+        before = end_of_init(first_unready_init(pod) or {})
+        if before and not ended:
+            return f"{name_of(pod)} ended without a result: {before}"
+        how = end_words(pod, ended)
         words = last_words(log) or "its log is empty"
         return f"{name_of(pod)} ended without a result: {how}: {words}"
     if _is_lead_counted(found):

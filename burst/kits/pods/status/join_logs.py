@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 
+from burst.errors import ProviderError
 from burst.kits.join_errors import has_joined
 from burst.kits.pods.status.container_log import ContainerLog
 
@@ -27,7 +28,7 @@ class JoinLogs:
     """Keeps the ends of the logs of brokers that may not have joined yet."""
 
     def __init__(self, tail: Callable[[ContainerLog], str]) -> None:
-        """`tail` returns the end of a log."""
+        """`tail` returns the end of a log. It may raise ProviderError."""
         self._tail = tail
         self._found: dict[str, str] = {}
         """The end of each log by its key; empty once the broker has joined."""
@@ -48,17 +49,24 @@ class JoinLogs:
         # Logs that were never read come last, as the others have waited longer.
         waiting.sort(key=lambda key: self._due.get(key, math.inf))
         for key in waiting[:_MOST]:
-            self._read(running[key], now)
+            if not self._read(running[key], now):
+                break  # its node may be away, and each such log takes seconds
         return {running[key].pod: text for key, text in self._found.items() if text}
 
     def _due_at(self, log: ContainerLog) -> float:
         return self._due.get(log.key, log.started + _FIRST_S)
 
-    def _read(self, log: ContainerLog, now: float) -> None:
-        text, age = self._tail(log), now - log.started
+    def _read(self, log: ContainerLog, now: float) -> bool:
+        """Read a log, and keep its end or the error; return whether it was read."""
+        age, trouble = now - log.started, ""
+        try:
+            text = self._tail(log) or "its log is empty"
+        except ProviderError as error:
+            text = trouble = f"its log cannot be read: {error.what}"
         joined = has_joined(text)
         self._found[log.key] = "" if joined else text
         over = joined or age > _GIVEN_UP_S
         # The time since the start doubles from one read to the next.
         pause = min(max(age, _FIRST_S), _LONGEST_PAUSE_S)
         self._due[log.key] = math.inf if over else now + pause
+        return not trouble

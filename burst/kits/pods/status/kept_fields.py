@@ -58,6 +58,7 @@ class _Metadata(_Kept):
     resource_version: str = ""
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
+    finalizers: list[str] | None = None
 
 
 class _Resources(_Kept):

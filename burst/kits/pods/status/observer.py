@@ -71,7 +71,7 @@ class Observer:
         self._steady: dict[BurstId, _Steady] = {}
         self._unread: dict[BurstId, int] = {}
         self._warnings = WarningReader(cluster, settings.namespace)
-        self._join_logs = JoinLogs(self._read_tail)
+        self._join_logs = JoinLogs(self._ask_tail)
         self._ended_logs = EndedLogs()
 
     def observe(self) -> Sequence[BurstStatus]:
@@ -109,6 +109,9 @@ class Observer:
         isolated = bool(program_of(burst))
         logs = {} if isolated else {**unjoined, **self._crash_logs(burst)}
         status = describe(burst, warnings, logs, schedule, now)
+        if status.phase is Phase.PENDING:
+            why = "; ".join(filter(None, (status.why, self._warnings.trouble)))
+            status = msgspec.structs.replace(status, why=why)
         if not isolated:
             return status
         return describe_instance(
@@ -151,13 +154,6 @@ class Observer:
             # The node may be gone. The rest of the status is still reported.
             return f"its log cannot be read: {error.what}"
         return found or "its log is empty"
-
-    def _read_tail(self, log: ContainerLog) -> str:
-        """Return the end of the log of a broker that runs, or the error."""
-        try:
-            return self._ask_tail(log) or "its log is empty"
-        except ProviderError as error:
-            return f"its log cannot be read: {error.what}"
 
     def _ask_tail(self, log: ContainerLog) -> str:
         return self._cluster.tail(self._settings.namespace, log.pod, log.container)

@@ -103,14 +103,21 @@ def _initializing(pod: Manifest, init: Manifest) -> PodStatus:
     if "running" in state:
         words = f"waits for its init container {init.get('name')}"
         return PodStatus(Phase.PENDING, words)
-    ended = state.get("terminated") or (init.get("lastState") or {}).get("terminated")
-    if ended:
-        code = ended.get("exitCode", "unknown")
-        words = f"its init container {init.get('name')} ended with exit status {code}"
-        message = ended.get("message")
-        said = f"{words}: {message}" if message else words
-        return PodStatus(Phase.PENDING, shorten(said))
+    if words := end_of_init(init):
+        return PodStatus(Phase.PENDING, words)
     return _pending(pod, state.get("waiting") or {}, init.get("image", ""))
+
+
+def end_of_init(init: Manifest) -> str:
+    """Return how an init container ended, by its status; empty if it did not."""
+    states = ((init.get(key) or {}).get("terminated") for key in ("state", "lastState"))
+    ended = next(filter(None, states), None)
+    if ended is None:
+        return ""
+    code = ended.get("exitCode", "unknown")
+    words = f"its init container {init.get('name')} ended with exit status {code}"
+    message = ended.get("message")
+    return shorten(f"{words}: {message}" if message else words)
 
 
 def seconds_of(time: str) -> float:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 
+from burst.errors import ProviderError
 from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.kinds import JOB, POD
 from burst.kits.pods.status.burst_objects import BurstObjects, is_suspended
@@ -77,6 +78,8 @@ class WarningReader:
         """When a burst that ran began to wait, most recently."""
         self._read_at = -math.inf
         self._warnings: Warnings = {}
+        self.trouble = ""
+        """Why events could not be read last; empty if they could, or need not."""
 
     def read(
         self,
@@ -87,7 +90,8 @@ class WarningReader:
         """Return the events, at most some seconds old; nothing if no burst waits.
 
         `ids` are all bursts, `fresh` the bursts that may not run, `now` is in seconds
-        since the epoch. Raises as `Cluster` does.
+        since the epoch. If they cannot be read, returns those of the last time: events
+        only give reasons, and all else is known without them.
         """
         words = {i: _words(burst) for i, burst in fresh.items()}
         waiting = [i for i, said in words.items() if _waits(said)]
@@ -104,15 +108,19 @@ class WarningReader:
         self._read_at = min(now, self._read_at)
         late = [i for i in waiting if now - self._since[i] >= _PATIENT_S]
         if not late:
+            self.trouble = ""
             return {}
         pause = 0 if now - self._lost_at < _EVERY_S else _EVERY_S
         if now - self._read_at >= pause:
             told = [word for i in late for word in words[i]]
             held = (is_suspended(job) for i in late for job in fresh[i].of(JOB.name))
-            self._warnings = read_warnings(
-                self._cluster, self._namespace, told, suspended=any(held)
-            )
-            self._read_at = now
+            self._read_at, self.trouble = now, ""
+            try:
+                self._warnings = read_warnings(
+                    self._cluster, self._namespace, told, suspended=any(held)
+                )
+            except ProviderError as error:
+                self.trouble = f"events cannot be read: {error.what}"
         return self._warnings
 
     def _since_of(self, burst: BurstObjects, now: float) -> float:
