@@ -14,7 +14,7 @@ from burst.core.plan.capacity import is_up, job_nodes
 from burst.core.plan.demands import Demand
 from burst.core.plan.shortfall import Shortfall
 from burst.core.select.assignments import (
-    lease_warning,
+    end_warning,
     retry_pause,
     waiting_decision,
 )
@@ -257,7 +257,7 @@ class _JobTriage:
             return decide_on_queue(job, lead, self._intake) or waiting_decision(
                 job, self._context.hold(job), bursts, self._world, constraints
             )
-        ends = lease_warning(job, bursts)
+        ends = end_warning(job, bursts, self._world)
         return behaviour_of(late).decide(late, self._world, ends)
 
     def _starts_here(self, job: JobView, request: ResourceRequest) -> bool:
