@@ -127,21 +127,22 @@ def release_held_jobs(
     Jobs that `flux submit --burst` submitted held since then are released as well.
     Returns the jobs that were released, and why others were not. The service `burst` is
     registered meanwhile, so that no daemon starts. Raises ServiceTaken if a daemon
-    serves, LeadError for a job that is not held.
+    serves, BurstError for a job that is not held.
     """
     now = Clock()()
     lead.serve(_refuse, describe_process(now))
     ledger = RecordStore(lead.store())
     stored = ledger.load(now)
     lead.listen(lambda: None)
-    records = with_holds(stored, lead.observe(), now)
+    seen = lead.observe()
+    records = with_holds(stored, seen, now)
     wanted = held_jobs(records) if jobs is None else jobs
-    release_jobs(records, wanted, now)
+    release_jobs(records, wanted, now, seen)
     failures = lead.release({job: records.holds[job].urgency for job in wanted})
     # Recorded afterwards, unlike in a daemon, as no later tick would try again. A held
     # job that got its urgency back without a record counts as released by its user.
     free = [job for job in wanted if job not in failures]
-    ledger.write(stored, release_jobs(records, free, now).records)
+    ledger.write(stored, release_jobs(records, free, now, seen).records)
     return free, failures
 
 

@@ -62,7 +62,7 @@ def test_what_cannot_be_released_is_told_and_stays_on_record_as_held() -> None:
 
     lead = lead_with_holds(16, 7, lead=SecondEnds())
     # A job that is not held is refused before anything is done.
-    with pytest.raises(LeadError, match="is not held by burst"):
+    with pytest.raises(BurstError, match="burst knows no job ƒA: it has ended"):
         release_held_jobs(lead, [JobId(1), JobId(9)])
     assert lead.jobs[JobId(1)].urgency == 0
     free, failures = release_held_jobs(lead, None)
