@@ -216,7 +216,7 @@ class Reason(enum.Enum):
     PROPOSED = _not_refused(
         "{nodes!n} of {offer} for it as {burst}{price}", memo="requested"
     )
-    ASSIGNED = _not_refused("burst {burst} has room for it", memo="assigned")
+    ASSIGNED = _not_refused("there is room for it on {burst}", memo="assigned")
     GROWING = _not_refused("burst {burst} grows by {nodes!n} for it", memo="assigned")
     COMING = _not_refused(
         "burst {burst} is coming up ({state}): {online} of {nodes} nodes online{words}"
