@@ -20,6 +20,9 @@ from burst.flux.bindings import find_program
 from burst.kits.own_command import own_command
 
 _PATH = "FLUX_CLI_PLUGINPATH"
+# What flux batch says if neither the options nor the script's directives have -N. Slots
+# mean rank slots here.
+_NO_NODES = "Number of slots to allocate must be specified"
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,7 +114,10 @@ def _run_batch(
             env=_environment(os.environ, plugins, directory),
             check=False,
         )
-    return FluxBatchResult(done.stdout, done.stderr, done.returncode)
+    told = done.stderr
+    if _NO_NODES in told:
+        told += "give -N, the number of own nodes\n"
+    return FluxBatchResult(done.stdout, told, done.returncode)
 
 
 def _environment(

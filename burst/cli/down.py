@@ -53,7 +53,7 @@ def down(
 ) -> None:
     """Take each BURST down, once the jobs that run on it have ended.
 
-    A BURST is an id, a prefix that only one id has, or `last`: the burst made last.
+    A BURST is an id, a prefix of one, or `last`: the burst made last.
     A burst whose record cannot be read can be taken down, too. --force also waits for
     jobs that run.
 

@@ -31,26 +31,23 @@ _OVER = {"inactive", "gone"}
 def explain(name: str, as_json: bool, target: Target) -> None:
     """Say why a JOB waits or how it ended, or what happened to a BURST.
 
-    BURST is an id, a prefix that only one id has, or `last`: the burst made last.
+    BURST is an id, a prefix of one, or `last`: the burst made last.
     Without a daemon, the instance owner sees what is on record.
     """
     with target.lead() as lead, show_wait("waiting for the daemon"):
-        if not _is_job(name):
-            name = find_burst(name, lambda: ask_or_read(lead, target, "status"))
+        try:
+            parse_jobid(name)
+        except ValueError as error:
+            # Then it is a burst's.
+            name = find_burst(
+                name, lambda: ask_or_read(lead, target, "status"), f", and {error}"
+            )
         found = _told(lead, target, name)
     if as_json:
         print_json(found)
         return
     for line in story_lines(found, time.time()):
         print_text(line)
-
-
-def _is_job(name: str) -> bool:
-    try:
-        parse_jobid(name)
-    except ValueError:
-        return False
-    return True
 
 
 def _told(lead: Lead, target: Target, name: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from burst.runtime.burst_access import access_commands
 def kubeconfig(typed: str, target: Target) -> None:
     """Print the commands to reach the cluster that BURST runs in.
 
-    BURST is an id, a prefix that only one id has, or `last`: the burst made last.
+    BURST is an id, a prefix of one, or `last`: the burst made last.
     The commands are for a shell, such as gcloud container clusters get-credentials, and
     kubectl for the burst's pods. They use your own account at the cloud or cluster.
     """

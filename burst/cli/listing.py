@@ -47,6 +47,8 @@ def listing_options(function: Callable[..., None]) -> Callable[..., None]:
     def command(
         as_json: bool, form: str | None, no_header: bool, **others: Any
     ) -> None:
+        if as_json and form is not None:
+            raise click.UsageError("--json cannot be used with -o")
         function(listing=Listing(as_json, form, not no_header), **others)
 
     return command

@@ -21,7 +21,7 @@ from burst.cli.wait_for_burst import Row, watch_resize
 def resize(typed: str, nodes: int, target: Target, *, note: str, no_wait: bool) -> None:
     """Have BURST grow or shrink to NODES nodes while jobs run on it.
 
-    BURST is an id, a prefix that only one id has, or `last`: the burst made last.
+    BURST is an id, a prefix of one, or `last`: the burst made last.
 
     It grows by free ranks of its rank slot above its last rank. When it shrinks, its
     last ranks are drained, and jobs that run there continue to their end. To cancel a

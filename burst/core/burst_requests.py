@@ -276,5 +276,6 @@ def _check_job(view: JobView, hold: Hold | None) -> None:
         )
     if view.urgency == 0 and not held_by_us:
         raise BurstError(
-            f"{name} is held by its user", f"flux job urgency {name} 16 releases it"
+            f"{name} is held by its user",
+            f"flux job urgency {name} default releases it",
         )

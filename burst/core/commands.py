@@ -16,6 +16,7 @@ import msgspec
 from burst.core.actions import ReleaseJobs
 from burst.core.burst_actions import take_down
 from burst.core.isolated.decision import lost_isolated_jobs
+from burst.core.job_report import unknown_job
 from burst.core.obstacles import end_housekeeping_now, housekeeping_of
 from burst.core.plan.slots import DRAIN_TAG, hosts_named_after
 from burst.core.records import Records, Transaction
@@ -97,16 +98,19 @@ def release_jobs(
     """Give held jobs their urgency back, and never hold them again.
 
     A job that was released before but still has urgency 0 is released again: the first
-    request may have been lost. Raises LeadError for any other job that is not held.
+    request may have been lost. Raises BurstError for any other job that is not held.
     """
     tx = Transaction(records, now)
     urgencies: dict[JobId, int] = {}
     for job in jobs:
         hold = records.holds.get(job)
+        if hold is None and lead is not None and job not in lead.jobs:
+            raise unknown_job(job)
         if hold is None or not (hold.state in HELD_BY_US or _was_lost(job, hold, lead)):
+            name = format_f58(job)
             raise LeadError(
-                f"{format_f58(job)} is not held by burst",
-                "if its user holds it, flux job urgency JOBID 16 releases it",
+                f"{name} is not held by burst",
+                f"if its user holds it, flux job urgency {name} default releases it",
             )
         tx.set_hold_state(job, HoldState.TAKEN_BACK)
         urgencies[job] = hold.urgency

@@ -139,7 +139,7 @@ def take_down_guests(
     burst = records.bursts.get(BurstId(burst_id))
     if burst is None or burst.lease.requester != userid:
         raise Denied(
-            f"{burst_id} is not a burst that you requested",
+            "that is not a burst that you requested",
             "a burst that was made for a job ends with the job: flux cancel",
         )
     return take_down_burst(records, burst_id, "taken down by its user", now)

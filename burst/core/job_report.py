@@ -17,6 +17,8 @@ from burst.core.guest_view import OWNER_SEES
 from burst.core.losses import loss_of, reclaim_of
 from burst.core.records import Records
 from burst.core.report import Row
+from burst.core.select.constraints import Constraints
+from burst.core.select.own_nodes import OwnNodes
 from burst.core.select.queues import why_not_started
 from burst.core.timeline import has_nodes_of, known_events, was_assigned
 from burst.core.world import Halt, World
@@ -45,11 +47,14 @@ _ASKS_FOR_SOMEBODY = {
 
 
 def unknown_job(job: JobId, *, guest: bool = False) -> BurstError:
-    """Return the error about a job that is not burstable, or has been forgotten."""
-    known = f"{format_f58(job)} is not a burstable job that burst knows"
+    """Return the error about a job of which nothing is known."""
+    name = format_f58(job)
+    if guest:
+        return BurstError("that is not a job of yours that burst knows", "flux jobs -a")
     return BurstError(
-        "that is not a job of yours that burst knows" if guest else known,
-        "submit with --setattr=burstable; jobs that ended are soon forgotten",
+        f"burst knows no job {name}: it has ended, is not burstable (--burst), or does"
+        " not exist",
+        f"flux jobs {name}",
     )
 
 
@@ -110,17 +115,28 @@ def explain(
     return row | {"why": "; ".join(filter(None, why))}
 
 
-def explain_other(job: ActiveJob, world: World) -> Row:
+def explain_other(job: ActiveJob, records: Records, world: World) -> Row:
     """Return the answer for a job that burst does nothing about."""
     decision = _decide_other(job, world)
-    why = decision.text()
+    why, step = decision.text(), decision.next_step()
     if decision.reason is Reason.NOT_BURSTABLE:
         why = "it waits its turn for own nodes, as it is not burstable"
+        if not _may_fit(job, records, world):
+            why = "own nodes can never hold it, and it is not burstable"
+            step = "its user submits it again with --burst"
     return told_of(job, job.id) | {
         "verdict": decision.reason.word,
         "why": why,
-        "next": decision.next_step(),
+        "next": step,
     }
+
+
+def _may_fit(job: ActiveJob, records: Records, world: World) -> bool:
+    """Tell whether own nodes would do for a job if all were up and idle, if known."""
+    if job.request is None or world.lead is None:
+        return True
+    own = OwnNodes(records, world, Constraints(world.identity))
+    return own.fits_when_up(job.request)
 
 
 def told_of(job: JobView | ActiveJob | None, job_id: JobId) -> Row:

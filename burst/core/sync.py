@@ -14,7 +14,7 @@ from burst.core.job_events import assign_started_jobs
 from burst.core.lifecycle import OUT_OF_REACH
 from burst.core.observation import why_out_of_reach
 from burst.core.provider_health import Outcome, Verb
-from burst.core.records import Transaction
+from burst.core.records import Records, Transaction
 from burst.core.repeats import record_lost_jobs
 from burst.core.resizing import fail_growth
 from burst.core.unread_time import postpone
@@ -23,7 +23,7 @@ from burst.model.burst import Burst, State
 from burst.model.event import cut
 from burst.model.hold import DEFAULT_URGENCY, Hold, HoldState
 from burst.model.jobid import JobId
-from burst.model.lead import ALLOCATED, JobState, JobView
+from burst.model.lead import ALLOCATED, JobState, JobView, LeadView
 
 _STATE_OF = {Verb.PROVISION: State.PROVISION, Verb.REAP: State.REAP}
 
@@ -54,6 +54,16 @@ def sync(
         if not burst.quarantined:
             behaviour_of(burst).record_jobs(tx, burst, world.lead, settings)
     _record_holds(tx, world.lead.jobs, same)
+
+
+def with_holds(records: Records, lead: LeadView, now: float) -> Records:
+    """Return the records with the holds as a daemon records them when it starts.
+
+    That is for a lead without a daemon: jobs were submitted held, or ended, meanwhile.
+    """
+    tx = Transaction(records, now)
+    _record_holds(tx, lead.jobs, ())
+    return tx.result()
 
 
 def take_answers(tx: Transaction, world: World, limits: LimitSettings) -> None:

@@ -14,6 +14,8 @@ import msgspec
 from burst.config import Settings
 from burst.core.orphans import find_orphans
 from burst.core.plan.slots import RankSlot
+from burst.core.records import Records
+from burst.core.sync import with_holds
 from burst.core.world import ProviderView, World, after_observation
 from burst.doctor.calls import BackgroundCall, try_call
 from burst.doctor.facts import (
@@ -199,8 +201,10 @@ def read_runtime(
     `providers` were asked before the records are read, so that each burst that they
     list has its record by now.
     """
-    view = try_call(lambda: _look(lead))
-    records = try_call(lambda: RecordStore(lead.store()).load(time.time()))
+    view, now = try_call(lambda: _look(lead)), time.time()
+    records = try_call(lambda: RecordStore(lead.store()).load(now))
+    if isinstance(records, Records) and isinstance(view, LeadView):
+        records = with_holds(records, view, now)
     seen = {
         facts.name: after_observation(ProviderView(), facts.statuses, [], 0.0)
         for facts in providers

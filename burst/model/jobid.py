@@ -42,7 +42,7 @@ def without_jobs(text: str, kept: Container[int] = ()) -> str:
 
 
 def parse_jobid(text: str) -> JobId:
-    """Return the job id for f58 (`ƒ…` or `f…`), decimal, hex or dotted hex text.
+    """Return the job id for f58 (`ƒ…` or `f…`), decimal, hex, dotted hex or KVS text.
 
     Raises ValueError.
     """
@@ -75,5 +75,5 @@ _FORMS = (
     (re.compile(f"[ƒf]([{_ALPHABET}]+)"), _base58),
     (re.compile(r"\d+", re.ASCII), lambda match: int(match[0])),
     (re.compile("0[xX]([0-9a-fA-F]+)"), lambda match: int(match[1], 16)),
-    (re.compile(r"\.".join(["([0-9a-fA-F]{1,4})"] * 4)), _dotted),
+    (re.compile(r"(?:job\.)?" + r"\.".join(["([0-9a-fA-F]{1,4})"] * 4)), _dotted),
 )

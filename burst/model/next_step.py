@@ -79,7 +79,7 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.RUNNING: NextStep(Actor.NOBODY, "has to act before it ends"),
     Reason.ENDED: NextStep(Actor.NOBODY, "has to act any more"),
     Reason.NOT_YET_READ: _NEXT_TICK,
-    Reason.USER_HOLD: _user("releases it: flux job urgency JOBID 16"),
+    Reason.USER_HOLD: _user("releases it: flux job urgency JOB default"),
     Reason.QUEUE_STOPPED: _admin("starts the queue: flux queue start{queue}"),
     Reason.SCHEDULER_OFFLINE: _admin("does what burst doctor says of the scheduler"),
     Reason.QUEUE_CLOSED: _admin("enables the queue: flux queue enable{queue}"),
@@ -89,7 +89,10 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     ),
     Reason.QUEUE_LIMIT: _user("changes what it asks for (flux update), or cancels it"),
     Reason.QUEUE_DISABLED: _admin("enables the queue: flux queue enable {queue}"),
-    Reason.TAKEN_BACK: _flux("starts it on nodes that are up, once they are free"),
+    Reason.TAKEN_BACK: _flux(
+        "starts it on nodes that are up, once they are free; if they are too few or too"
+        " small, its user submits it again"
+    ),
     Reason.NOT_BURSTABLE: _flux("starts it on own nodes when its turn comes"),
     Reason.UNREADABLE: _user("submits it again with a jobspec that can be read"),
     Reason.OWN_FIRST: _daemon("decides at {until!t}, unless Flux has started it"),
@@ -143,9 +146,9 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     ),
     Reason.ISOLATED_DONE: _daemon("ends the job at its next tick"),
     Reason.ISOLATED_LOST: _user(
-        "checks whether it ran, then cancels it or releases it: burst release JOBID"
+        "checks whether it ran, then cancels it or releases it: burst release JOB"
     ),
-    Reason.ISOLATED_REFUSED: _user("cancels it, or runs it here: burst release JOBID"),
+    Reason.ISOLATED_REFUSED: _user("cancels it, or runs it here: burst release JOB"),
     Reason.ISOLATED_QUARANTINED: _admin("ends both: burst down {burst}"),
     Reason.NO_SLOTS: _admin(
         "declares rank slots: burst lead add-slot, then a restart of the lead"

@@ -179,7 +179,7 @@ class Reason(enum.Enum):
     NOT_WORTH = _waits("{comparison}", lasting=False)
     TAGGED = _waits(
         "it has tag {tag}, and waits for nodes that its user requests with this tag"
-        " (burst request --tag)",
+        " (burst request --tag){have}",
         lasting=False,
     )
 
@@ -216,7 +216,7 @@ class Reason(enum.Enum):
     PROPOSED = _not_refused(
         "{nodes!n} of {offer} for it as {burst}{price}", memo="requested"
     )
-    ASSIGNED = _not_refused("burst {burst} has room for it", memo="assigned")
+    ASSIGNED = _not_refused("there is room for it on {burst}", memo="assigned")
     GROWING = _not_refused("burst {burst} grows by {nodes!n} for it", memo="assigned")
     COMING = _not_refused(
         "burst {burst} is coming up ({state}): {online} of {nodes} nodes online{words}"

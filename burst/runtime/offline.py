@@ -13,6 +13,7 @@ from burst.core.orphans import Orphan, find_orphans
 from burst.core.plan.slots import find_slots
 from burst.core.provider_health import Outcome, Verb
 from burst.core.records import Records
+from burst.core.sync import with_holds
 from burst.core.world import ProviderView, World, after_observation
 from burst.errors import BurstError, LeadError
 from burst.lead import JobFailures, Lead, ServiceRequest
@@ -89,15 +90,16 @@ def read_records_snapshot(lead: Lead, settings: Settings) -> Snapshot:
     identity = _with_owner(lead.identity(), settings.lead)
     records = RecordStore(lead.store()).load(now)
     lead.listen(lambda: None)
+    seen = lead.observe()
     world = World(
         identity=identity,
         slots=find_slots(identity, settings.lead.slots),
-        lead=lead.observe(),
+        lead=seen,
         places=dict.fromkeys(_enabled(records, settings), ""),
     )
     return Snapshot(
         now=now,
-        records=records,
+        records=with_holds(records, seen, now),
         world=world,
         settings=settings,
         decisions={},
@@ -122,21 +124,25 @@ def release_held_jobs(
 ) -> tuple[list[JobId], JobFailures]:
     """Give jobs that a daemon left held their urgency back; None for all of them.
 
+    Jobs that `flux submit --burst` submitted held since then are released as well.
     Returns the jobs that were released, and why others were not. The service `burst` is
     registered meanwhile, so that no daemon starts. Raises ServiceTaken if a daemon
-    serves, LeadError for a job that is not held.
+    serves, BurstError for a job that is not held.
     """
     now = Clock()()
     lead.serve(_refuse, describe_process(now))
     ledger = RecordStore(lead.store())
-    records = ledger.load(now)
+    stored = ledger.load(now)
+    lead.listen(lambda: None)
+    seen = lead.observe()
+    records = with_holds(stored, seen, now)
     wanted = held_jobs(records) if jobs is None else jobs
-    release_jobs(records, wanted, now)
+    release_jobs(records, wanted, now, seen)
     failures = lead.release({job: records.holds[job].urgency for job in wanted})
     # Recorded afterwards, unlike in a daemon, as no later tick would try again. A held
     # job that got its urgency back without a record counts as released by its user.
     free = [job for job in wanted if job not in failures]
-    ledger.write(records, release_jobs(records, free, now).records)
+    ledger.write(stored, release_jobs(records, free, now, seen).records)
     return free, failures
 
 

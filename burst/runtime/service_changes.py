@@ -174,7 +174,7 @@ class ServiceChanges:
         """Have a burst made for a job within all limits, whatever its worth."""
         job = parse_job(read_request(request, NamedRequest).id)
         if not request.owner and job not in guest_view(snapshot, request.userid).jobs:
-            raise Denied(f"{format_f58(job)} is not a job of yours")
+            raise Denied("that is not a job of yours")
 
         def begin(
             records: Records, world: World, settings: Settings, now: float

@@ -117,7 +117,7 @@ def _waits(found: Row) -> Iterator[str]:
         yield "no job has started on a burst"
         return
     median, slow = rounded_span(waits.median), rounded_span(waits.slow)
-    jobs = counted(waits.jobs, "job")
+    jobs = f"{counted(waits.jobs, 'job')} on record"
     yield f"{jobs} started on bursts: half within {median}, 9 of 10 within {slow}"
     if waits.known:
         here, took = rounded_span(waits.median_here), rounded_span(waits.median_known)

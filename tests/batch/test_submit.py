@@ -14,13 +14,14 @@ from burst.batch.lead_directory import BatchJob, LeadDirectory
 from burst.batch.submit import Submission, check_parent, find_flux, submit
 from burst.errors import ConfigError
 
-# It has four nodes, and submits whatever there is unless it is called `refuse.sh`.
+# It has four nodes, and submits whatever there is but `refuse.sh` and `bare.sh`.
 FLUX = """\
 #!/bin/sh
 case "$*" in
   resource*) echo 4 ;;
   getattr*) echo local:///parent ;;
   *refuse.sh) echo no >&2; exit 1 ;;
+  *bare.sh) echo "ERROR: Number of slots to allocate must be specified" >&2; exit 1 ;;
   batch*) echo "$FLUX_CLI_PLUGINPATH" >path; echo "$BURST_LEAD_BATCH" >told
           echo "$@" >asked; echo f1 ;;
 esac
@@ -72,6 +73,13 @@ def test_a_job_that_is_refused_leaves_nothing(here: Path) -> None:
     said = submit(here / "base", submission("refuse.sh"))
     assert (said.status, said.stderr) == (1, "no\n")
     assert LeadDirectory.find(here / "base") == []
+
+
+def test_without_a_number_of_own_nodes_it_is_said_which_option_has_it(
+    here: Path,
+) -> None:
+    said = submit(here / "base", submission("bare.sh", nodes=None))
+    assert said.stderr.splitlines()[1:] == ["give -N, the number of own nodes"]
 
 
 def test_a_dry_run_writes_nothing(here: Path) -> None:

@@ -9,12 +9,14 @@ from burst.cli.burst_names import find_burst
 from burst.errors import BurstError
 
 FIRST, SECOND, THIRD = "burst-0-3fa9c1", "burst-0-3fb000", "burst-1-0a0a0a"
+ENDED = "burst-1-0b0b0b"
 STATUS = {
     "bursts": [
         # In the order in which they were made; the job of the last one came first.
-        {"id": SECOND, "t_submit": 2.0},
-        {"id": THIRD, "t_submit": 3.0},
-        {"id": FIRST, "t_submit": 1.0},
+        {"id": ENDED, "t_submit": 1.0, "state": "inactive"},
+        {"id": SECOND, "t_submit": 2.0, "state": "online"},
+        {"id": THIRD, "t_submit": 3.0, "state": "quarantined"},
+        {"id": FIRST, "t_submit": 1.0, "state": "online"},
     ]
 }
 
@@ -23,14 +25,20 @@ STATUS = {
     ("typed", "meant"),
     [
         ("burst-1", THIRD),
+        ("burst-1-0b", ENDED),
         ("burst-0-3fa", FIRST),
         ("last", FIRST),
-        ("burst-2", "burst-2"),
-        ("0a0a0a", "0a0a0a"),
     ],
 )
 def test_a_prefix_or_last_is_found(typed: str, meant: str) -> None:
     assert find_burst(typed, lambda: STATUS) == meant
+
+
+@pytest.mark.parametrize("typed", ["burst-2", "0a0a0a", ""])
+def test_what_no_id_begins_with_is_refused(typed: str) -> None:
+    """The empty text, too: of a variable of the shell that is not set."""
+    with pytest.raises(BurstError, match=f"there is no burst '{typed}', and odd"):
+        find_burst(typed, lambda: STATUS, ", and odd")
 
 
 def test_a_whole_id_is_not_looked_up() -> None:

@@ -9,9 +9,11 @@ import subprocess
 import sys
 
 import pytest
+from click.testing import CliRunner
 
 from burst.cli.colours import print_text
 from burst.cli.listing import Column, Listing, print_json, print_rows
+from burst.cli.status import status
 from burst.errors import BurstError
 
 COLUMNS = (
@@ -33,6 +35,12 @@ def test_a_program_gets_one_line_for_each_row(capsys: Printed) -> None:
     assert first == "f1       " + ("because " * 30).rstrip()
     assert second.startswith("f234567  [bold]no")
     assert "\x1b" not in second
+
+
+def test_a_form_of_lines_and_json_exclude_each_other() -> None:
+    done = CliRunner().invoke(status, ["--json", "-o", "{id}"])
+    assert done.exit_code == 2
+    assert "--json cannot be used with -o" in done.output
 
 
 def test_without_a_header(capsys: Printed) -> None:

@@ -92,7 +92,7 @@ def test_jobs_that_a_daemon_left_held_are_released_without_one(
     assert instance.info(held).urgency == 20
     told = (
         f"{name} is not held by burst; if its user holds it,"
-        " flux job urgency JOBID 16 releases it"
+        f" flux job urgency {name} default releases it"
     )
     assert cli.run("release", name).error == told
     assert cli.run("release", "--all").lines == ["released: nothing is held"]

@@ -91,7 +91,7 @@ def test_a_whole_slot_is_filled_and_taken_down_without_a_daemon(
     assert up.endswith(burst_id)
     told = cli.run("kubeconfig", burst_id).stderr
     assert f"{burst_id} is of provider local, which has no cluster to reach" in told
-    assert "there is no burst nope" in cli.run("kubeconfig", "nope").stderr
+    assert "there is no burst 'nope'" in cli.run("kubeconfig", "nope").stderr
     assert error_of(run_burst(cli)) == (
         f"burst-0-[0-3] is leased by {burst_id}; run-burst --down"
     )

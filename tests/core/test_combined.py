@@ -44,7 +44,7 @@ def test_a_job_gets_idle_nodes_of_several_bursts():
     assert found.assignments == {1: several, 2: ("burst-0-aaaaaa",)}
     assert found.proposals == ()
     both = "burst-1-aaaaaa, burst-0-aaaaaa"
-    assert found.decisions[1].text() == f"burst {both} has room for it"
+    assert found.decisions[1].text() == f"there is room for it on {both}"
 
 
 def test_idle_nodes_are_left_to_a_job_behind_where_new_ones_can_be_had():

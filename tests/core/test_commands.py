@@ -138,6 +138,8 @@ def test_held_jobs_are_let_go_for_good():
         commands.release_jobs(records, [TWO], NOW)
     with pytest.raises(LeadError, match="is not held by burst"):
         commands.release_jobs(records, [JobId(9)], NOW)
+    with pytest.raises(BurstError, match="burst knows no job ƒA: it has ended"):
+        commands.release_jobs(records, [JobId(9)], NOW, view())
     assert commands.release_jobs(records, [], NOW).actions == ()
 
 

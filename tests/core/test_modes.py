@@ -251,6 +251,7 @@ def test_a_job_that_its_user_took_back_is_left_alone_and_told_so(mode):
     made = tick_once(world(view(job(1, whole(4)))), mode, Records(holds={ONE: TAKEN}))
 
     assert made.decisions[1].reason is Reason.TAKEN_BACK
+    assert "its user submits it again" in made.decisions[1].next_step()
     assert made.actions == ()
     assert made.records.bursts == {}
 

@@ -274,7 +274,7 @@ def test_the_room_of_live_bursts_is_used_first():
     )
 
     assert made.assignments == {4: ("burst-0-aaaaaa",)}
-    assert made.decisions[4].text() == "burst burst-0-aaaaaa has room for it"
+    assert made.decisions[4].text() == "there is room for it on burst-0-aaaaaa"
     assert leases(made) == [("burst-1", "local", 1, [1]), ("burst-1", "local", 3, [3])]
 
 

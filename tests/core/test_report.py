@@ -208,6 +208,9 @@ def test_of_an_orphan_it_is_said_whether_it_is_gone():
         assert (found["id"], found["attempts"]) == (LEASE.id, 2)
 
 
+NONE = Records()
+
+
 def active(number, state=JobState.SCHED, **changes):
     """A job of which it does not matter whether it is burstable."""
     return ActiveJob(id=JobId(number), userid=7, name="", state=state, **changes)
@@ -215,13 +218,23 @@ def active(number, state=JobState.SCHED, **changes):
 
 def test_a_job_that_is_not_burstable_waits_for_own_nodes_in_its_turn():
     waits = active(3, request=whole(2), priority=16)
-    told = job_report.explain_other(waits, world(None))
+    told = job_report.explain_other(waits, NONE, world(None))
     assert (told["id"], told["userid"], told["state"]) == ("ƒ4", 7, "sched")
     assert told["verdict"] == "not-burstable"
     assert "waits its turn" in told["why"]
     assert job_report.starts_by_itself(told)
     nobody_knows = but(waits, request=None)
-    assert job_report.explain_other(nobody_knows, world(None))["needs"] == ""
+    for each in (nobody_knows, waits):
+        told = job_report.explain_other(each, NONE, world(view()))
+        assert "waits its turn" in told["why"]
+
+
+def test_a_job_that_own_nodes_can_never_hold_and_is_not_burstable_is_told_so():
+    """Its rank slots would hold it, so that Flux accepts it."""
+    job = active(3, request=whole(3), priority=16)
+    told = job_report.explain_other(job, NONE, world(view()))
+    assert told["why"] == "own nodes can never hold it, and it is not burstable"
+    assert told["next"] == "its user submits it again with --burst"
 
 
 @pytest.mark.parametrize(
@@ -260,10 +273,10 @@ def test_of_a_job_that_is_not_burstable_it_is_said_what_it_waits_for_or_that_it_
     seen = world(view(queues=queues))
     waits = active(3, priority=16, queue="batch")
     # A queue that is disabled starts the jobs that it has.
-    told = job_report.explain_other(waits, seen)
+    told = job_report.explain_other(waits, NONE, seen)
     assert told["verdict"] == "not-burstable"
     assert job_report.starts_by_itself(told) is True
-    told = job_report.explain_other(but(waits, **changes), seen)
+    told = job_report.explain_other(but(waits, **changes), NONE, seen)
     assert told["why"].startswith(why)
     assert told["next"].startswith(next_step)
     expected = changes.get("state") is JobState.DEPEND

@@ -12,8 +12,10 @@ from burst.core.plan.lease_times import drain_time
 from burst.core.plan.offers import provider_offers
 from burst.core.plan.run_time import RunTimes
 from burst.core.records import Records
+from burst.core.select.assignments import end_warning
 from burst.core.tick import run_tick
 from burst.model.burst import Isolated
+from burst.model.decision import moment
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
@@ -31,6 +33,7 @@ from tests.builders import (
     world,
 )
 from tests.core.plans import demand
+from tests.lifecycles import leased, run
 from tests.sim import Sim
 
 HOUR = 3600.0
@@ -334,6 +337,25 @@ def test_a_job_without_a_limit_has_half_of_a_lease_and_is_told_when_it_ends(
     if bursts == 1:
         assert "it has no time limit, and what still runs at" in s.told(endless)
     assert len(s.bursts) == bursts
+
+
+@pytest.mark.parametrize(
+    ("lease", "lead", "told"),
+    [
+        (HOUR, 0.0, HOUR),
+        (HOUR, 60.0, 60.0),
+        (None, 60.0, 60.0),
+        (HOUR, -60.0, HOUR),
+        (None, -60.0, None),
+    ],
+)
+def test_a_job_without_a_limit_is_told_if_the_lead_ends_first(lease, lead, told):
+    """A lead that has outlived its end had its time limit extended."""
+    its = leased(run(), end=T0 + lease if lease else 0.0)
+    seen = world(view(), identity(ends=T0 + lead if lead else 0.0))
+    at = f"; it has no time limit, and what still runs at {moment(T0 + (told or 0))}"
+    assert end_warning(job(1, whole(1)), [its], seen).startswith(at if told else "")
+    assert bool(end_warning(job(1, whole(1)), [its], seen)) is (told is not None)
 
 
 @pytest.mark.parametrize("long", ["9999999d", "inf"])

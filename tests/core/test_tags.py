@@ -68,6 +68,15 @@ def test_nothing_is_bought_for_a_job_with_a_tag() -> None:
     assert not ran_on(sim, 8)
 
 
+def test_a_job_that_needs_more_nodes_than_its_tag_has_is_told_how_many() -> None:
+    sim = Sim()
+    request(sim, OURS)
+    submit(sim, 7, OURS.name, nodes=3)
+    sim.tick(3)
+    told = sim.decision(JobId(7)).text()
+    assert told.endswith("(burst request --tag): it has 2, and 3 are needed")
+
+
 def test_a_burst_with_a_tag_is_kept_though_it_is_idle() -> None:
     sim = Sim(deadlines={"idle": "1m"})
     own = request(sim, OURS)

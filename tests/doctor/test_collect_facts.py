@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from burst.config import Settings, parse
+from burst.core.commands import held_jobs
 from burst.doctor.collect_facts import (
     ProbeRequest,
     ask_providers,
@@ -23,9 +24,10 @@ from burst.kits import certificate
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, Level, ok
 from burst.model.lead import LeadIdentity
+from burst.model.request import BurstPreferences
 from burst.provider import BurstStatus, Phase, Provider
 from burst.testing import FakeProvider
-from tests.builders import identity
+from tests.builders import identity, whole
 from tests.fakes import FakeLead
 from tests.support.ports import free_port
 from tests.support.waiting import growing_limits
@@ -205,11 +207,14 @@ def no_daemon(_: object) -> dict[str, Any]:
 def test_the_state_is_read_from_the_lead_and_its_store() -> None:
     lead = FakeLead()
     lead.serve(lambda request: {"pid": 1, "asked": request.method}, {})
+    held = lead.submit(whole(1), urgency=0, preferences=BurstPreferences(urgency=9))
     state = read_runtime(lead, LEAD, (), [])
     assert state.daemon == {"pid": 1, "asked": "ping"}
     assert not isinstance(state.view, ReadFailure)
     assert state.view.online == {0, 1}
     assert not isinstance(state.records, ReadFailure)
+    # No daemon has recorded it.
+    assert held_jobs(state.records) == [held]
     # Nobody serving is no trouble.
     lead.serve(no_daemon, {})
     assert read_runtime(lead, LEAD, (), []).daemon is None

@@ -22,7 +22,7 @@ def test_a_job_waits_runs_on_borrowed_nodes_and_leaves_nothing(site: Site) -> No
         assert str(daemon.process.pid) in site.flux("burst", "status", "--json")
         refused = site.try_flux("burst", "down", "burst-9")
         assert refused.returncode == 1
-        assert refused.stderr.startswith("burst: ERROR: there is no burst burst-9")
+        assert refused.stderr.startswith("burst: ERROR: there is no burst 'burst-9'")
 
         job = site.submit("-N4", *HOSTNAME)
         burst_id = site.wait_for_burst("join")

@@ -203,6 +203,7 @@ def test_without_a_daemon_jobs_are_held_and_their_user_is_told_once(
     said = user.type("submit", *words)
     assert said.status == 0
     assert said.error.count("no burst daemon serves this instance") == 1
+    assert "burst lead batch" in said.error
     for job in said.split():
         system, urgency = seen(user, job)
         assert urgency == "0"

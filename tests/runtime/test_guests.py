@@ -192,7 +192,7 @@ def test_a_guest_takes_down_what_they_requested_and_nothing_else():
         (GUEST, "burst-9-000000"),
         (GUEST, ""),
     ):
-        with pytest.raises(Denied, match="is not a burst that you requested"):
+        with pytest.raises(Denied, match="that is not a burst that you requested"):
             asking.send(userid, "down", {"burst": burst, "force": True})
     assert {b.id: b.state for b in asking.sim.bursts}.items() >= states.items()
     assert job in next(b for b in asking.sim.bursts if b.id == made_for_job).jobs

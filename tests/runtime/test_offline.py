@@ -2,16 +2,19 @@
 """In a daemon's place for a moment."""
 
 import threading
+from collections.abc import Mapping
 
 import pytest
 
-from burst.config import parse
+from burst.config import Settings, parse
 from burst.core.records import Records
 from burst.errors import BurstError, LeadError, Transient
+from burst.lead import JobFailures
 from burst.model.burst import BurstId
 from burst.model.fsd import format_fsd
 from burst.model.hold import Hold, HoldState, decode_hold
 from burst.model.jobid import JobId
+from burst.model.request import BurstPreferences
 from burst.runtime.offline import (
     read_orphans,
     read_records_snapshot,
@@ -25,8 +28,8 @@ from tests.fakes import FakeLead
 from tests.support.waiting import growing_limits
 
 
-def lead_with_holds(*urgencies: int) -> FakeLead:
-    lead = FakeLead()
+def lead_with_holds(*urgencies: int, lead: FakeLead | None = None) -> FakeLead:
+    lead = lead or FakeLead()
     jobs = [lead.submit(whole(1), urgency=0) for _ in urgencies]
     holds = {
         job: Hold(urgency=urgency, state=HoldState.HELD, since=T0)
@@ -51,15 +54,34 @@ def test_held_jobs_get_their_urgency_back_and_are_never_held_again() -> None:
 
 
 def test_what_cannot_be_released_is_told_and_stays_on_record_as_held() -> None:
-    lead = lead_with_holds(16, 7)
+    class SecondEnds(FakeLead):
+        def release(self, urgencies: Mapping[JobId, int]) -> JobFailures:
+            self.finish(JobId(2))
+            failures: JobFailures = super().release(urgencies)
+            return failures
+
+    lead = lead_with_holds(16, 7, lead=SecondEnds())
     # A job that is not held is refused before anything is done.
-    with pytest.raises(LeadError, match="is not held by burst"):
+    with pytest.raises(BurstError, match="burst knows no job ƒA: it has ended"):
         release_held_jobs(lead, [JobId(1), JobId(9)])
     assert lead.jobs[JobId(1)].urgency == 0
-    lead.finish(JobId(2))
     free, failures = release_held_jobs(lead, None)
     assert (free, dict(failures)) == ([1], {2: "not pending"})
     assert recorded(lead, 2) is HoldState.HELD
+
+
+def test_jobs_that_were_submitted_held_without_a_daemon_are_shown_and_released() -> (
+    None
+):
+    lead = lead_with_holds(7, 7)
+    lead.finish(JobId(2))
+    new = lead.submit(whole(1), urgency=0, preferences=BurstPreferences(urgency=12))
+    held = read_records_snapshot(lead, Settings()).records.holds
+    assert {job: hold.urgency for job, hold in held.items()} == {1: 7, new: 12}
+
+    assert release_held_jobs(lead, None) == ([1, new], {})
+    assert lead.jobs[new].urgency == 12
+    assert recorded(lead, new) is HoldState.TAKEN_BACK
 
 
 def test_who_asks_meanwhile_is_told_that_this_is_no_daemon() -> None:

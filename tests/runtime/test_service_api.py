@@ -515,12 +515,12 @@ def test_a_guest_is_told_of_his_job_that_is_not_burstable_and_of_no_other():
     assert told["why"] == "it runs on lead-0"
     with pytest.raises(BurstError, match="that is not a job of yours"):
         asking.ask("explain", guest=True, id="8")
-    with pytest.raises(BurstError, match="is not a burstable job that burst knows"):
+    with pytest.raises(BurstError, match="burst knows no job ƒ9: it has ended, is"):
         asking.ask("explain", id="8")
     lead.runs = but(Follows.runs, userid=GUEST + 1)
     with pytest.raises(BurstError, match="that is not a job of yours"):
         asking.ask("explain", guest=True, id="7")
     assert asking.ask("explain", id="7")["verdict"] == "running"
     lead.lost = True
-    with pytest.raises(BurstError, match="is not a burstable job that burst knows"):
+    with pytest.raises(BurstError, match="burst knows no job ƒ8: it has ended, is"):
         asking.ask("explain", id="7")

@@ -138,16 +138,23 @@ def waiting_decision(
     since = [_startable_since(burst, job, hold) for burst in bursts]
     known = [at for at in since if at is not None]
     ends = f" at {exact_moment(max(known) + limit)}" if known else ""
-    facts = {"by": ends, "ends": lease_warning(job, bursts)}
+    facts = {"by": ends, "ends": end_warning(job, bursts, world)}
     found = None
     if known and world.lead.read_at - max(known) > _AT_ONCE_S:
         found = find_hindrance(job, bursts, world, constraints, facts)
     return found or Decision(Reason.RELEASED, facts)
 
 
-def lease_warning(job: JobView, bursts: Sequence[Burst]) -> str:
-    """Return what a job without a time limit is told about the end of its leases."""
+def end_warning(job: JobView, bursts: Sequence[Burst], world: World) -> str:
+    """Return what a job without a time limit is told about when its nodes end.
+
+    They end with their lease or, before that, with the allocation of the lead.
+    """
+    assert world.lead is not None
     ends = [burst.lease.end for burst in bursts if burst.lease.end]
+    # A lead that outlives that time had its time limit extended.
+    if world.identity.ends > world.lead.read_at:
+        ends.append(world.identity.ends)
     if job.duration or not ends:
         return ""
     at = moment(min(ends))

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections import Counter
 from collections.abc import Container, Mapping
 from typing import NamedTuple
 
@@ -14,7 +16,7 @@ from burst.core.plan.capacity import is_up, job_nodes
 from burst.core.plan.demands import Demand
 from burst.core.plan.shortfall import Shortfall
 from burst.core.select.assignments import (
-    lease_warning,
+    end_warning,
     retry_pause,
     waiting_decision,
 )
@@ -32,7 +34,7 @@ from burst.core.select.queues import (
     may_leave_queue,
     within_queue,
 )
-from burst.model.burst import Burst
+from burst.model.burst import Burst, Tag
 from burst.model.decision import Decision
 from burst.model.hold import HELD_BY_US, HoldState
 from burst.model.jobid import JobId
@@ -257,7 +259,7 @@ class _JobTriage:
             return decide_on_queue(job, lead, self._intake) or waiting_decision(
                 job, self._context.hold(job), bursts, self._world, constraints
             )
-        ends = lease_warning(job, bursts)
+        ends = end_warning(job, bursts, self._world)
         return behaviour_of(late).decide(late, self._world, ends)
 
     def _starts_here(self, job: JobView, request: ResourceRequest) -> bool:
@@ -301,6 +303,22 @@ class _JobTriage:
             demand = msgspec.structs.replace(demand, isolated=None)
         if name := job.preferences.tag:
             # Nothing is bought for this job alone.
-            for_tag = Decision(Reason.TAGGED, {"tag": name})
+            facts = {"tag": name, "have": self._too_few(demand)}
+            for_tag = Decision(Reason.TAGGED, facts)
             demand = msgspec.structs.replace(demand, not_bought=for_tag)
         return demand
+
+    def _too_few(self, demand: Demand) -> str:
+        """Return that a job needs more nodes than its tag has; empty if not, or none.
+
+        It would wait beside them, however idle they are.
+        """
+        has, needed = self._nodes_by_tag[demand.tag], demand.request.nodes
+        return f": it has {has}, and {needed} are needed" if 0 < has < needed else ""
+
+    @functools.cached_property
+    def _nodes_by_tag(self) -> Counter[Tag | None]:
+        found: Counter[Tag | None] = Counter()
+        for burst in self._context.records.live:
+            found[burst.lease.tag] += burst.lease.nodes
+        return found

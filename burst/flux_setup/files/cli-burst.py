@@ -204,7 +204,8 @@ class BurstPlugin(CLIPlugin):
                 self._answer = _NO_DAEMON
                 sys.stderr.write(
                     "warning: no burst daemon serves this instance; the job is held"
-                    " until one is started (burst daemon)\n"
+                    " until one is started (burst daemon; a batch job has one if it is"
+                    " submitted by burst lead batch)\n"
                 )
         return self._answer
 

@@ -50,7 +50,7 @@ def test_a_report_in_short_as_a_page_and_for_programs(cli: CliHarness) -> None:
         lines = cli.run("report").lines
         assert lines[0].startswith("1 burst since ")
         assert lines[0].endswith(": 1 completed")
-        assert lines[1].startswith("1 job started on bursts: half within ")
+        assert lines[1].startswith("1 job on record started on bursts: half within ")
         assert lines[2] == "when they would have started here is not on record"
         assert "of it wasted" in lines[3]
 

@@ -71,7 +71,7 @@ def read(answer=None, **changes):
         "36.25 settled",
         "burst-0-aaaaaa gke/n2, 4 nodes completed",
         "waited 2m00s, ran 16m40s",
-        "4 jobs started on bursts: half of them within 2m00s",
+        "4 jobs on record started on bursts: half of them within 2m00s",
         "For 3 of them, it was forecast",
         "where 1h00m was expected. Together they waited 1h54m less than that",
         "gke/n2: no rank slot has 9 nodes",
