@@ -113,7 +113,10 @@ class Openings:
         return Decision(reason, facts, tuple(refusals))
 
     def _try(self, source: Source, asks: _Asks) -> Opening | OfferRejection:
-        """Return the bursts that a job may have of an offer, or why there are none."""
+        """Return the bursts that a job may have of an offer, or why there are none.
+
+        The offer was judged before: only how much of it the job gets is not.
+        """
         if self._context.table.full and not source.isolated:
             return OfferRejection(source.key, Reason.SLOTS_BUSY)
         candidate, demand = source.candidate, asks.demand
@@ -142,18 +145,19 @@ class Openings:
         if isinstance(nodes, OfferRejection):
             return nodes
         use = FurtherUse.new(candidate.key, (nodes,), demand.userid, until)
-        why = self._eligible.why_not(demand, source, Portion(use, (("", nodes),)))
+        portion = Portion(use, (("", nodes),))
+        why = self._eligible.why_not_so_much(source, portion, demand)
         return why or Opening(candidate, nodes, [])
 
     def _why_not(
         self, source: Source, asks: _Asks, pieces: list[Piece], want: RankNeed
     ) -> OfferRejection | None:
         """Return why a job may not have bursts on these ranks, None if it may."""
-        demand, sizes = asks.demand, tuple(len(ranks) for _, ranks in pieces)
-        key, until = source.key, want.until
-        use = FurtherUse.new(key, sizes, demand.userid, until, asks.beside)
-        share = Portion(use, tuple((s.slot.name, len(ranks)) for s, ranks in pieces))
-        return self._eligible.why_not(demand, source, share)
+        demand = asks.demand
+        parts = tuple((slot.slot.name, len(ranks)) for slot, ranks in pieces)
+        sizes = tuple(nodes for _, nodes in parts)
+        use = FurtherUse.new(source.key, sizes, demand.userid, want.until, asks.beside)
+        return self._eligible.why_not_so_much(source, Portion(use, parts), demand)
 
     def _choose(
         self, source: Source, asks: _Asks, slot_class: SlotClass, want: RankNeed

@@ -207,7 +207,7 @@ class Promises:
         context, key = self._context, source.key
         # The time at which limits allow it is found below.
         share = Portion(pieces=tuple(pieces.items()), later=True)
-        if context.eligible.why_not(demand, source, share):
+        if context.eligible.why_not_so_much(source, share, demand):
             return None
         asked = FurtherUse.new(key, tuple(pieces.values()), demand.userid, math.inf)
         late = self._late(demand)
