@@ -26,7 +26,7 @@ from burst.core.plan.refusal_cache import (
     standing_refusals,
     unchanged_jobs_refusals,
 )
-from burst.core.plan.refusal_inputs import refusal_inputs
+from burst.core.plan.refusal_inputs import refusal_inputs, with_bursts
 from burst.core.plan.shortfall import update_shortfalls
 from burst.core.records import Records, Transaction
 from burst.core.resizing import begin_growth
@@ -37,6 +37,7 @@ from burst.core.select.assignments import (
 )
 from burst.core.select.job_context import JobContext, job_context
 from burst.core.select.job_holds import plan_job_holds
+from burst.core.select.job_rules import JobRules
 from burst.core.select.triage import triage
 from burst.core.sync import sync, take_answers
 from burst.core.unread_time import postponed
@@ -197,8 +198,10 @@ def _decide_on_jobs(
     inputs = refusal_inputs(tx, world, settings, rules)
     before = cache or RefusalCache(inputs=inputs)
     standing = standing_refusals(before, same, inputs, world.lead, tx.now)
-    plan_on = plan_context(tx, world, settings, tx.now, before.overtaken)
-    jobs = job_context(tx, world, settings, plan_on, rules)
+    plan_on = plan_context(tx, world, settings, tx.now, inputs.ranks)
+    plan_on = msgspec.structs.replace(plan_on, overtaken=before.overtaken)
+    its_rules = JobRules(world, settings, rules, tx.now)
+    jobs = job_context(tx, plan_on, its_rules, inputs.own)
     bursts_by_job = tx.bursts_by_job()
     found = triage(jobs, bursts_by_job, standing.decisions, before.shortfalls)
     plan = plan_demands(tx, world, settings, found.demands, plan_on)
@@ -206,7 +209,7 @@ def _decide_on_jobs(
     fresh = {**found.decisions, **jobs.downgrade_final(plan.decisions)}
     # Refusals depend on what the plan left, not on what is given back after it.
     changes = plan.gives or plan.ending
-    left = refusal_inputs(tx, world, settings, rules) if changes else inputs
+    left = with_bursts(inputs, tx, world) if changes else inputs
     after = msgspec.structs.replace(
         standing,
         inputs=left,

@@ -30,7 +30,7 @@ _OPEN = (State.PROVISION, State.JOIN, State.ONLINE)
 
 def own_ranks(
     records: RecordsView, lead: LeadView, identity: LeadIdentity
-) -> list[int]:
+) -> frozenset[int]:
     """Return the ranks that can run jobs and that no live burst leases.
 
     Where the instance has guests, ranks that may be lent are left out: without a burst
@@ -39,7 +39,7 @@ def own_ranks(
     others = {rank for burst in records.live for rank in burst.lease.ranks}
     if identity.access.allow_guest_user:
         others |= identity.properties.get(LENT, frozenset())
-    return sorted(lead.usable - others)
+    return lead.usable - others
 
 
 class JobNodes(NamedTuple):

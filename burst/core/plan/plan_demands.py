@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 
 from burst.config import Settings
 from burst.core.isolated.placement import unreadable_isolated_record
@@ -13,7 +12,7 @@ from burst.core.plan.catalog import read_catalog
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, Plan
 from burst.core.plan.eligible import Eligibility, IsolatedFacts
-from burst.core.plan.leasable import leasable_ranks
+from burst.core.plan.leasable import LeasableRanks, leasable_ranks
 from burst.core.plan.limits import Usage, usage_of
 from burst.core.plan.plan_growth import GrowthContext, with_growths
 from burst.core.plan.planner import make_plan
@@ -36,7 +35,6 @@ RESERVATION_S = 4 * 3600.0
 """For how many seconds after a job's submission ranks are kept for it while no time
 limit tells when they become free. After that everybody may have them, as the jobs on
 them may never end. It is long enough for most jobs."""
-_NONE: Mapping[JobId, int] = MappingProxyType({})
 
 
 def plan_demands(
@@ -66,18 +64,17 @@ def plan_context(
     world: World,
     settings: Settings,
     now: float,
-    overtaken: Mapping[JobId, int] = _NONE,
+    ranks: LeasableRanks | None = None,
 ) -> PlanContext:
-    """Return the inputs of a plan; `overtaken` is that of the plan one tick before."""
+    """Return the inputs of a plan; `ranks` are those of all slots, if it is known."""
     assert world.lead is not None
+    ranks = ranks or leasable_ranks(world.slots, records, world.lead)
     catalog = read_catalog(records, world, settings, now)
     live = lending_bursts(records, world.lead, settings, now)
     usage = _usage(records, world, settings, now)
     # Without an endpoint followers could not reach the lead, so no slot counts.
     slots = world.slots if world.identity.endpoint else ()
-    table = RankTable(
-        slots, leasable_ranks(slots, records, world.lead), catalog.providers
-    )
+    table = RankTable(slots, ranks, catalog.providers)
     isolated = IsolatedFacts(world.identity, unreadable_isolated_record(records))
     possible = PossibleOffers(
         table=table,
@@ -101,7 +98,6 @@ def plan_context(
         live=live,
         settings=settings.plan,
         patience=RESERVATION_S,
-        overtaken=overtaken,
         whole_nodes=world.lead.scheduler.whole_nodes,
     )
 

@@ -82,23 +82,13 @@ def refusal_inputs(
     """Return what refusals of this tick rest on."""
     lead = world.lead
     assert lead is not None
-    return RefusalInputs(
+    inputs = RefusalInputs(
         settings=settings,
         identity=world.identity,
         slots=world.slots,
         health=dict(tx.health),
         offers={name: view.offers for name, view in world.providers.items()},
-        ranks=leasable_ranks(world.slots, tx, lead),
-        bursts={
-            burst.id: (
-                burst.state,
-                bool(burst.coming or burst.quarantined or is_overdue(burst)),
-                burst.jobs - burst.started,
-            )
-            for burst in tx.live
-        },
         free={rank: lead.free[rank] for rank in lead.usable if rank in lead.free},
-        own=frozenset(own_ranks(tx, lead, world.identity)),
         unreadable=frozenset(tx.unreadable),
         unread_use=unread_use(tx, world),
         banks=world.banks,
@@ -118,6 +108,25 @@ def refusal_inputs(
             next_begin(settings.budget, tx.now),
             _next_minute(world.identity.ends, tx.now),
         ),
+    )
+    return with_bursts(inputs, tx, world)
+
+
+def with_bursts(inputs: RefusalInputs, tx: Transaction, world: World) -> RefusalInputs:
+    """Return the inputs with the bursts as they are now: a plan changes no other."""
+    assert world.lead is not None
+    return msgspec.structs.replace(
+        inputs,
+        ranks=leasable_ranks(world.slots, tx, world.lead),
+        bursts={
+            burst.id: (
+                burst.state,
+                bool(burst.coming or burst.quarantined or is_overdue(burst)),
+                burst.jobs - burst.started,
+            )
+            for burst in tx.live
+        },
+        own=own_ranks(tx, world.lead, world.identity),
     )
 
 

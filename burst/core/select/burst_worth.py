@@ -23,16 +23,19 @@ from functools import cached_property
 import msgspec
 
 from burst.config import PolicyRule, Settings
+from burst.core.plan.capacity import own_ranks
 from burst.core.plan.demands import Demand, LiveBurstWorth
 from burst.core.plan.first_offers import FirstOffers
 from burst.core.plan.plan_demands import plan_context
 from burst.core.records import RecordsView
 from burst.core.select.job_context import JobContext, job_context
+from burst.core.select.job_rules import JobRules
 from burst.core.select.queues import in_stopped_queue
 from burst.core.world import World
 from burst.core.worth.comparison import Comparison
 from burst.core.worth.estimate import StartEstimate, judge
 from burst.core.worth.online_times import OnlineTimes
+from burst.core.worth.rules import RuleSet
 from burst.model.decision import Decision
 from burst.model.jobid import JobId
 from burst.model.lead import JobView
@@ -168,8 +171,11 @@ def worth_for_job(
     records: RecordsView, world: World, settings: Settings, now: float
 ) -> BurstWorth:
     """Return a BurstWorth for one job outside of a tick. The lead can be read."""
+    assert world.lead is not None
     plan = plan_context(records, world, settings, now)
-    return BurstWorth(job_context(records, world, settings, plan))
+    rules = JobRules(world, settings, RuleSet(settings.rules, world.userids), now)
+    own = own_ranks(records, world.lead, world.identity)
+    return BurstWorth(job_context(records, plan, rules, own))
 
 
 def assumed_to_burst(

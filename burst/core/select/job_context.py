@@ -15,7 +15,6 @@ from burst.core.select.job_rules import JobRules
 from burst.core.select.own_nodes import OwnNodes
 from burst.core.select.queues import within_queue
 from burst.core.world import World
-from burst.core.worth.rules import RuleSet
 from burst.model.burst import Isolated
 from burst.model.decision import Decision
 from burst.model.hold import Hold, urgency_before
@@ -30,17 +29,13 @@ class JobContext(msgspec.Struct, frozen=True, kw_only=True):
 
     records: RecordsView
     world: World
+    lead: LeadView
+    """That of the world, which was read."""
     settings: Settings
     plan: PlanContext
     """The inputs of the plan for the jobs."""
     rules: JobRules
     own_nodes: OwnNodes
-
-    @property
-    def lead(self) -> LeadView:
-        """The lead as it was read."""
-        assert self.world.lead is not None
-        return self.world.lead
 
     def hold(self, job: JobView) -> Hold | None:
         """Return what was done to the urgency of a job; None for nothing."""
@@ -118,21 +113,19 @@ class JobContext(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def job_context(
-    records: RecordsView,
-    world: World,
-    settings: Settings,
-    plan: PlanContext,
-    rules: RuleSet | None = None,
+    records: RecordsView, plan: PlanContext, rules: JobRules, own: frozenset[int]
 ) -> JobContext:
-    """Return the context; `rules` are those of the settings, if a tick has them."""
-    rules = rules or RuleSet(settings.rules, world.userids)
+    """Return the context; `own` is what `own_ranks` returns."""
+    world = rules.world
+    assert world.lead is not None
     return JobContext(
         records=records,
         world=world,
-        settings=settings,
+        lead=world.lead,
+        settings=rules.settings,
         plan=plan,
-        rules=JobRules(world, settings, rules, plan.now),
-        own_nodes=OwnNodes(records, world, plan.constraints),
+        rules=rules,
+        own_nodes=OwnNodes(world, plan.constraints, own),
     )
 
 
