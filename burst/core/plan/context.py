@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from burst.config import PlanSettings
-from burst.core.plan.catalog import OfferCatalog
 from burst.core.plan.demands import Demand
 from burst.core.plan.eligible import Eligibility
 from burst.core.plan.lenders import LiveBurst
@@ -16,7 +15,6 @@ from burst.core.plan.limits import Usage
 from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.possible_offers import PossibleOffers
 from burst.core.plan.rank_table import RankTable
-from burst.core.plan.sources import Source
 from burst.core.select.constraints import Constraints
 from burst.model.jobid import JobId
 
@@ -54,16 +52,7 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
 
     def admitted(self, demand: Demand) -> frozenset[int] | None:
         """Return the ranks that a job may have by its constraint; None for any."""
-        return self.constraints.admitted_to(demand.request)
-
-    def may_spread(self, demand: Demand) -> bool:
-        """Tell whether a job may have several bursts."""
-        return self.possible.may_spread(demand)
-
-    @property
-    def catalog(self) -> OfferCatalog:
-        """All offers, and why some of them cannot be taken now."""
-        return self.eligible.catalog
+        return self.possible.constraints.admitted_to(demand.request)
 
     @property
     def usage(self) -> Usage:
@@ -73,7 +62,3 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
     def until(self, candidate: ProviderOffer, demand: Demand) -> float:
         """Return the latest time at which a job will have ended on a new burst."""
         return demand.end(self.now + candidate.offer.join_time)
-
-    def most_of(self, source: Source) -> int:
-        """Return the most nodes that one burst of an offer may have."""
-        return self.possible.most_of(source)

@@ -91,9 +91,8 @@ class Openings:
             demand = msgspec.structs.replace(demand, rest=rest)
         refusals: list[OfferRejection] = []
         wanted = self._offers.wanted(demand.preferences)
-        asks = _Asks(
-            demand, context.admitted(demand), context.may_spread(demand), beside
-        )
+        spread = context.possible.may_spread(demand)
+        asks = _Asks(demand, context.admitted(demand), spread, beside)
         for source, rejection in self._offers.judged(demand):
             found = rejection or self._try(source, asks)
             if isinstance(found, Opening):
@@ -102,7 +101,7 @@ class Openings:
         if not context.table.kinds and not wanted.some_isolated:
             lead = context.eligible.isolated.identity
             return Decision(Reason.NO_SLOTS if lead.endpoint else Reason.NO_ADDRESS)
-        refusals.extend(context.catalog.refusals)
+        refusals.extend(context.eligible.catalog.refusals)
         if not refusals:
             return Decision(Reason.NO_OFFERS)
         never = None
@@ -171,7 +170,7 @@ class Openings:
         need = nodes_wanted(asks.demand, source, slot_class[0])
         if isinstance(need, OfferRejection):
             return need
-        table, most = self._context.table, self._context.most_of(source)
+        table, most = self._context.table, self._context.possible.most_of(source)
         refused: OfferRejection | None = None
         if need <= most:
             for slot, ranks in table.fitting(slot_class, need, want):
@@ -220,7 +219,7 @@ class Openings:
         self, source: Source, asks: _Asks, need: int, want: RankNeed
     ) -> OfferRejection | None:
         """Return why a job may not have so many nodes, whatever slots come free."""
-        most, demand = self._context.most_of(source), asks.demand
+        most, demand = self._context.possible.most_of(source), asks.demand
         sizes = tuple(min(most, need - begin) for begin in range(0, need, most))
         use = FurtherUse.new(source.key, sizes, demand.userid, want.until, asks.beside)
         # No slot is chosen: failures count by the offer alone.

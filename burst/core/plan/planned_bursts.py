@@ -58,7 +58,7 @@ class PlannedBursts:
             context.usage.begin(planned.name, use)
             self._last[key] = planned
         sizes = tuple(len(ranks) for _, ranks in pieces)
-        context.catalog.failures.begin(candidate, sizes)
+        context.eligible.failures.begin(candidate, sizes)
 
     def join(self, demand: Demand, key: DemandKey) -> bool:
         """Give the job to a burst of this plan, which may grow for it."""
@@ -135,5 +135,5 @@ class PlannedBursts:
             return None
         planned.grow(ranks)
         context.table.take(slot, ranks, until)
-        context.catalog.failures.begin(offer, (size,))
+        context.eligible.failures.begin(offer, (size,))
         return use
