@@ -23,6 +23,7 @@ from burst.core.plan.refusal_cache import (
     JobDecisions,
     RefusalCache,
     cache_refusals,
+    refusals,
     standing_refusals,
     unchanged_jobs_refusals,
 )
@@ -225,15 +226,16 @@ def _decide_on_jobs(
             **plan.overtaken,
         },
     )
+    refused = refusals(fresh, bursts_by_job)
+    # Bursts of this plan may have taken nodes for which such a job would have waited.
+    may_wait = refused if inputs.own <= left.own else ()
     decided = JobDecisions(
         left=after,
-        helped=bursts_by_job.keys(),
-        # Bursts of this plan may have taken nodes for which such a job would have
-        # waited.
-        left_to_flux=_may_wait(jobs, fresh, found.unread)
-        if inputs.own <= left.own
-        else frozenset(),
         fresh=fresh,
+        refused=refused,
+        left_to_flux={
+            job for job in may_wait if jobs.may_wait(world.lead.jobs[job], found.unread)
+        },
         unsettled=any(each.reason is Reason.STARTING for each in fresh.values()),
         behind=bool(found.unread or standing.outdated),
     )
@@ -254,14 +256,6 @@ def _act_on_jobs(
     idle = shrink_idle(tx, after.idle_parts, world, jobs.settings, jobs_wait=jobs_wait)
     after = msgspec.structs.replace(after, idle_parts=idle)
     return msgspec.structs.replace(decided, left=after)
-
-
-def _may_wait(
-    context: JobContext, fresh: Iterable[JobId], unread: Container[str]
-) -> frozenset[JobId]:
-    """Return the jobs of `fresh` that may wait for own nodes."""
-    jobs = (context.lead.jobs[job] for job in fresh)
-    return frozenset(job.id for job in jobs if context.may_wait(job, unread))
 
 
 def _may_have_nodes_later(decision: Decision) -> bool:

@@ -93,7 +93,6 @@ class SlotRanks:
         """Return the hosts that have these ranks."""
         return tuple(self.slot.hosts[self.slot.ranks.index(rank)] for rank in ranks)
 
-    @property
     def order(self) -> tuple[bool, int, tuple[int, ...]]:
         """Sort key: slots with all ranks free come first; of equals the smallest."""
         return len(self.free) < self.slot.size, len(self.free), self.slot.ranks

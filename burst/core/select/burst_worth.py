@@ -121,7 +121,7 @@ class BurstWorth:
 
     def _is_asked_for(self, job: JobView) -> bool:
         """Tell whether its user wants a burst whatever it is worth."""
-        hold = self.context.hold(job)
+        hold = self.context.records.holds.get(job.id)
         return job.preferences.wanted or (hold is not None and hold.requested)
 
     def _decide_without(self, rule: PolicyRule) -> Decision | None:

@@ -17,7 +17,7 @@ from burst.core.select.queues import within_queue
 from burst.core.world import World
 from burst.model.burst import Isolated
 from burst.model.decision import Decision
-from burst.model.hold import Hold, urgency_before
+from burst.model.hold import urgency_before
 from burst.model.jobid import JobId
 from burst.model.lead import JobView, LeadView
 from burst.model.reason import Reason
@@ -37,13 +37,9 @@ class JobContext(msgspec.Struct, frozen=True, kw_only=True):
     rules: JobRules
     own_nodes: OwnNodes
 
-    def hold(self, job: JobView) -> Hold | None:
-        """Return what was done to the urgency of a job; None for nothing."""
-        return self.records.holds.get(job.id)
-
     def urgency(self, job: JobView) -> int:
         """Return the urgency the job has or, where we hold it, had before."""
-        return urgency_before(self.hold(job), job.urgency)
+        return urgency_before(self.records.holds.get(job.id), job.urgency)
 
     def demand(self, job: JobView, rest: ResourceRequest | None = None) -> Demand:
         """Return the demand of a job whose request could be read.
