@@ -15,8 +15,8 @@ from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
 from burst.core.plan.fit import describe_need, nodes_needed
 from burst.core.plan.judged_offers import WantedOffers
-from burst.core.plan.lenders import LiveBurst
 from burst.core.plan.slot_ranks import SlotClass
+from burst.core.plan.sources import LiveBurst
 from burst.model.reason import Reason
 from burst.model.shape import Shape
 

@@ -9,14 +9,13 @@ from burst.config import Settings
 from burst.core.isolated.placement import unreadable_isolated_record
 from burst.core.plan.capacity import lending_bursts
 from burst.core.plan.catalog import read_catalog
-from burst.core.plan.context import PlanContext
+from burst.core.plan.context import PlanContext, PossibleOffers
 from burst.core.plan.demands import Demand, Plan
 from burst.core.plan.eligible import Eligibility, IsolatedFacts
 from burst.core.plan.leasable import LeasableRanks, leasable_ranks
 from burst.core.plan.limits import Usage, usage_of
 from burst.core.plan.plan_growth import GrowthContext, with_growths
 from burst.core.plan.planner import make_plan
-from burst.core.plan.possible_offers import PossibleOffers
 from burst.core.plan.purchases import Purchases
 from burst.core.plan.rank_table import RankTable
 from burst.core.plan.run_time import RunTimes

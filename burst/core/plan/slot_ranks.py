@@ -89,10 +89,6 @@ class SlotRanks:
         # Without them it can have nothing of the slot.
         return mine, self.size(admitted)
 
-    def hosts(self, ranks: Iterable[int]) -> tuple[str, ...]:
-        """Return the hosts that have these ranks."""
-        return tuple(self.slot.hosts[self.slot.ranks.index(rank)] for rank in ranks)
-
     def order(self) -> tuple[bool, int, tuple[int, ...]]:
         """Sort key: slots with all ranks free come first; of equals the smallest."""
         return len(self.free) < self.slot.size, len(self.free), self.slot.ranks
