@@ -17,8 +17,7 @@ from burst.core.idle_parts import shrink_idle
 from burst.core.joined import begin_drain
 from burst.core.plan.demands import Demand, Plan
 from burst.core.plan.growth import with_ranks
-from burst.core.plan.job_accounts import with_accounts
-from burst.core.plan.plan_demands import plan_context, plan_demands
+from burst.core.plan.plan_demands import plan_context, plan_demands, record_proposal
 from burst.core.plan.refusal_cache import (
     JobDecisions,
     RefusalCache,
@@ -271,9 +270,7 @@ def _record_plan(
     tx.rules = {each.job: each.preferences.rule for each in demands if each.job}
     jobs = world.lead.jobs
     for proposal in plan.proposals:
-        submitted = {job: jobs[job].t_submit for job in proposal.jobs}
-        its = (jobs[job] for job in proposal.jobs)
-        tx.plan_burst(with_accounts(proposal.lease, its, world.banks), submitted)
+        record_proposal(tx, proposal, world)
     for growth in plan.growths:
         note = f"for job {format_f58(growth.job)}"
         lease = tx.bursts[growth.burst].lease

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from burst.config import Settings
 from burst.core.isolated.placement import unreadable_isolated_record
 from burst.core.plan.capacity import lending_bursts
 from burst.core.plan.catalog import read_catalog
 from burst.core.plan.context import PlanContext, PossibleOffers
-from burst.core.plan.demands import Demand, Plan
+from burst.core.plan.demands import Demand, Plan, Proposal
 from burst.core.plan.eligible import Eligibility, IsolatedFacts
 from burst.core.plan.leasable import LeasableRanks, leasable_ranks
 from burst.core.plan.limits import Usage, usage_of
@@ -26,8 +28,11 @@ from burst.core.world import World
 from burst.core.worth.accounts import budgets_at
 from burst.core.worth.ledger import Payer
 from burst.core.worth.life import payer_of
+from burst.model.banks import Banks
+from burst.model.burst import Lease
 from burst.model.decision import Decision
 from burst.model.jobid import JobId
+from burst.model.lead import JobView
 from burst.model.reason import Reason
 
 RESERVATION_S = 4 * 3600.0
@@ -56,6 +61,26 @@ def plan_demands(
     constraints, eligible = context.constraints, context.eligible
     growing = GrowthContext(tx, world, settings, constraints, eligible, demands)
     return with_growths(plan, growing)
+
+
+def record_proposal(tx: Transaction, proposal: Proposal, world: World) -> None:
+    """Record a burst that is to be made, and have its provider make it."""
+    assert world.lead is not None
+    jobs = [world.lead.jobs[job] for job in proposal.jobs]
+    lease = with_accounts(proposal.lease, jobs, world.banks)
+    tx.plan_burst(lease, {job.id: job.t_submit for job in jobs})
+
+
+def with_accounts(lease: Lease, jobs: Sequence[JobView], banks: Banks) -> Lease:
+    """Return the lease with the banks that pay for these jobs, and their queues.
+
+    A site charges for a burst by these.
+    """
+    paying = {banks.bank_of(job) for job in jobs} - {""}
+    queues = {job.queue for job in jobs} - {""}
+    return msgspec.structs.replace(
+        lease, banks=tuple(sorted(paying)), queues=tuple(sorted(queues))
+    )
 
 
 def plan_context(
