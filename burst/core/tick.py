@@ -207,9 +207,9 @@ def _decide_on_jobs(
     plan = plan_demands(tx, world, settings, found.demands, plan_on)
     _record_plan(tx, plan, found.demands, world)
     fresh = {**found.decisions, **jobs.downgrade_final(plan.decisions)}
-    # Refusals depend on what the plan left, not on what is given back after it.
-    changes = plan.gives or plan.ending
-    left = with_bursts(inputs, tx, world) if changes else inputs
+    # Refusals depend on what the plan left, not on what is given back after it. If it
+    # gave something, all are judged anew.
+    left = with_bursts(inputs, tx, world) if plan.ending else inputs
     after = msgspec.structs.replace(
         standing,
         inputs=left,
@@ -226,14 +226,12 @@ def _decide_on_jobs(
         },
     )
     refused = refusals(fresh, bursts_by_job)
-    # Bursts of this plan may have taken nodes for which such a job would have waited.
-    may_wait = refused if inputs.own <= left.own else ()
     decided = JobDecisions(
         left=after,
         fresh=fresh,
         refused=refused,
         left_to_flux={
-            job for job in may_wait if jobs.may_wait(world.lead.jobs[job], found.unread)
+            job for job in refused if jobs.may_wait(world.lead.jobs[job], found.unread)
         },
         unsettled=any(each.reason is Reason.STARTING for each in fresh.values()),
         behind=bool(found.unread or standing.outdated),

@@ -89,6 +89,7 @@ def refusal_inputs(
         health=dict(tx.health),
         offers={name: view.offers for name, view in world.providers.items()},
         free={rank: lead.free[rank] for rank in lead.usable if rank in lead.free},
+        own=own_ranks(tx, lead, world.identity),
         unreadable=frozenset(tx.unreadable),
         unread_use=unread_use(tx, world),
         banks=world.banks,
@@ -113,7 +114,10 @@ def refusal_inputs(
 
 
 def with_bursts(inputs: RefusalInputs, tx: Transaction, world: World) -> RefusalInputs:
-    """Return the inputs with the bursts as they are now: a plan changes no other."""
+    """Return the inputs with the bursts as they are now; a plan changes no others.
+
+    It leases no rank that can run jobs: those of free ranks are offline.
+    """
     assert world.lead is not None
     return msgspec.structs.replace(
         inputs,
@@ -126,7 +130,6 @@ def with_bursts(inputs: RefusalInputs, tx: Transaction, world: World) -> Refusal
             )
             for burst in tx.live
         },
-        own=own_ranks(tx, world.lead, world.identity),
     )
 
 
