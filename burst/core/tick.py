@@ -26,7 +26,7 @@ from burst.core.plan.refusal_cache import (
     standing_refusals,
     unchanged_jobs_refusals,
 )
-from burst.core.plan.refusal_inputs import refusal_inputs, with_bursts
+from burst.core.plan.refusal_inputs import refusal_inputs
 from burst.core.plan.shortfall import update_shortfalls
 from burst.core.records import Records, Transaction
 from burst.core.resizing import begin_growth
@@ -207,15 +207,14 @@ def _decide_on_jobs(
     plan = plan_demands(tx, world, settings, found.demands, plan_on)
     _record_plan(tx, plan, found.demands, world)
     fresh = {**found.decisions, **jobs.downgrade_final(plan.decisions)}
-    # Refusals depend on what the plan left, not on what is given back after it. If it
-    # gave something, all are judged anew.
-    left = with_bursts(inputs, tx, world) if plan.ending else inputs
+    # After a plan that gives or takes nodes, all refusals are judged anew.
+    changes = plan.gives or plan.ending or plan.promises != before.promises
     after = msgspec.structs.replace(
         standing,
-        inputs=left,
+        inputs=inputs,
         jobs=world.lead.jobs,
         here=found.here,
-        changed=standing.changed or plan.gives or plan.promises != before.promises,
+        changed=standing.changed or bool(changes),
         shortfalls=update_shortfalls(
             tx, before.shortfalls, fresh, settings, standing.decisions
         ),

@@ -82,12 +82,21 @@ def refusal_inputs(
     """Return what refusals of this tick rest on."""
     lead = world.lead
     assert lead is not None
-    inputs = RefusalInputs(
+    return RefusalInputs(
         settings=settings,
         identity=world.identity,
         slots=world.slots,
         health=dict(tx.health),
         offers={name: view.offers for name, view in world.providers.items()},
+        ranks=leasable_ranks(world.slots, tx, lead),
+        bursts={
+            burst.id: (
+                burst.state,
+                bool(burst.coming or burst.quarantined or is_overdue(burst)),
+                burst.jobs - burst.started,
+            )
+            for burst in tx.live
+        },
         free={rank: lead.free[rank] for rank in lead.usable if rank in lead.free},
         own=own_ranks(tx, lead, world.identity),
         unreadable=frozenset(tx.unreadable),
@@ -109,27 +118,6 @@ def refusal_inputs(
             next_begin(settings.budget, tx.now),
             _next_minute(world.identity.ends, tx.now),
         ),
-    )
-    return with_bursts(inputs, tx, world)
-
-
-def with_bursts(inputs: RefusalInputs, tx: Transaction, world: World) -> RefusalInputs:
-    """Return the inputs with the bursts as they are now; a plan changes no others.
-
-    It leases no rank that can run jobs: those of free ranks are offline.
-    """
-    assert world.lead is not None
-    return msgspec.structs.replace(
-        inputs,
-        ranks=leasable_ranks(world.slots, tx, world.lead),
-        bursts={
-            burst.id: (
-                burst.state,
-                bool(burst.coming or burst.quarantined or is_overdue(burst)),
-                burst.jobs - burst.started,
-            )
-            for burst in tx.live
-        },
     )
 
 
