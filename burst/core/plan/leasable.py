@@ -10,7 +10,7 @@ import msgspec
 
 from burst.core.plan.slots import RankSlot, ends_with_lease, readable_slots
 from burst.core.provider_calls import is_overdue
-from burst.core.records import RecordsView
+from burst.core.records import RecordsView, unread_leases
 from burst.model.burst import Burst, BurstId, State
 from burst.model.jobid import JobId
 from burst.model.lead import LeadView
@@ -45,7 +45,7 @@ def leasable_ranks(
     person.
     """
     live = records.live
-    slots = readable_slots(slots, records.unread_leases)
+    slots = readable_slots(slots, unread_leases(records))
     free = free_ranks(slots, live, lead)
     # Once a burst is gone, its ranks are still drained or promised for a moment.
     own = {rank for rank, why in lead.drained.items() if ends_with_lease(why)}
