@@ -88,11 +88,9 @@ class BurstWorth:
 
     def live_worth(self, job: JobView, demand: Demand) -> LiveBurstWorth | None:
         """Return the worth that a job asks of a live burst; None if it may have any."""
-        if not self._any_live:
-            return None
         rule, forecasts = self._rules.rule(job), self._world.forecasts or {}
         here = forecasts.get(job.id)
-        if rule is None or not rule.worth or here is None:
+        if rule is None or not rule.worth or here is None or not self._any_live:
             return None
         if self._is_asked_for(job) or not self._runs_here(job, demand.request):
             return None
