@@ -60,15 +60,13 @@ def plan_job_holds(
     `unread` are the constraints that are left for a later tick.
     """
     lead, world, settings = context.lead, context.world, context.settings.intake
-    failed = 0
+    failed: list[JobId] = []
     bursts_by_job = tx.bursts_by_job()
     plan = _HoldPlan(tx, context)
     raised = RaisedUrgencies(tx, world, context.own_nodes, settings)
     for job_id, decision in decisions.items():
         if is_failed(decision, settings):
-            failed += 1
-            if failed <= _FAILED_AT_ONCE:
-                tx.actions.append(FailJob(job_id, decision.text()))
+            failed.append(job_id)
             continue
         if decision.reason.about_job.left_alone:
             continue
@@ -85,6 +83,8 @@ def plan_job_holds(
             readable = job.request is not None
             blocks = readable and _blocks_others(job, bursts, context, unread)
             plan.confine(job, blocks)
+    for each in failed[:_FAILED_AT_ONCE]:
+        tx.actions.append(FailJob(each, decisions[each].text()))
     tx.actions.extend(plan.actions())
 
 
@@ -123,16 +123,14 @@ class _HoldPlan:
     def choose_queue(self, job: JobView, bursts: list[Burst], blocks: bool) -> None:
         """Move a job to the queue where it belongs, if that takes jobs."""
         queue = queue_to_enter(job, bursts, blocks, self._settings)
-        if not queue:
-            return
-        confined = self._confinement.concerns(job)
-        if confined or takes_jobs(self._lead, queue):
+        confined = bool(queue) and self._confinement.concerns(job)
+        if queue and (confined or takes_jobs(self._lead, queue)):
             self._moving[job.id] = queue
             if confined:
                 self._lent[job.id] = self._confinement.ranks(job)
             event = "job-hold" if blocks else "job-release"
             _record_of_job(self._tx, bursts, event, job.id)
-        elif not blocks:
+        elif queue and not blocks:
             # Its deadline runs all the same, as its nodes cost money.
             _record_release(self._tx, bursts, job.id)
 
