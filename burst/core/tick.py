@@ -200,14 +200,14 @@ def _decide_on_jobs(
     standing = standing_refusals(before, same, inputs, world.lead, tx.now)
     plan_on = plan_context(tx, world, settings, tx.now, inputs.ranks)
     plan_on = msgspec.structs.replace(plan_on, overtaken=before.overtaken)
-    its_rules = JobRules(world, settings, rules, tx.now)
-    jobs = job_context(tx, plan_on, its_rules, inputs.own)
+    job_rules = JobRules(world, settings, rules, tx.now)
+    jobs = job_context(tx, plan_on, job_rules, inputs.own)
     bursts_by_job = tx.bursts_by_job()
     found = triage(jobs, bursts_by_job, standing.decisions, before.shortfalls)
     plan = plan_demands(tx, world, settings, found.demands, plan_on)
     _record_plan(tx, plan, found.demands, world)
     fresh = {**found.decisions, **jobs.downgrade_final(plan.decisions)}
-    # After a plan that gives or takes nodes, all refusals are judged anew.
+    # After a plan that gives nodes or ends idle bursts, all refusals are judged anew.
     changes = plan.gives or plan.ending or plan.promises != before.promises
     after = msgspec.structs.replace(
         standing,

@@ -114,7 +114,7 @@ class Openings:
     def _try(self, source: Source, asks: _Asks) -> Opening | OfferRejection:
         """Return the bursts that a job may have of an offer, or why there are none.
 
-        The offer was judged before: only how much of it the job gets is not.
+        The offer itself was judged before; here only how much of it the job gets is.
         """
         if self._context.table.full and not source.isolated:
             return OfferRejection(source.key, Reason.SLOTS_BUSY)

@@ -90,7 +90,7 @@ def plan_context(
     now: float,
     ranks: LeasableRanks | None = None,
 ) -> PlanContext:
-    """Return the inputs of a plan; `ranks` are those of all slots, if it is known."""
+    """Return the inputs of a plan; `ranks` are those of all slots, if known."""
     assert world.lead is not None
     ranks = ranks or leasable_ranks(world.slots, records, world.lead)
     catalog = read_catalog(records, world, settings, now)
