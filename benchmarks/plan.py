@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from benchmarks.table import Goal, Measure, main_of
 from burst.config import LimitSettings, parse
 from burst.core.plan.catalog import offer_catalog
-from burst.core.plan.context import PlanContext
+from burst.core.plan.context import PlanContext, PossibleOffers
 from burst.core.plan.demands import Demand, Plan
 from burst.core.plan.eligible import Eligibility, IsolatedFacts
 from burst.core.plan.failures import Failures
@@ -25,7 +25,6 @@ from burst.core.plan.leasable import LeasableRanks
 from burst.core.plan.limits import Usage
 from burst.core.plan.offers import provider_offers
 from burst.core.plan.planner import make_plan
-from burst.core.plan.possible_offers import PossibleOffers
 from burst.core.plan.rank_table import RankTable
 from burst.core.plan.run_time import RunTimes
 from burst.core.plan.slots import find_slots

@@ -12,8 +12,8 @@ import msgspec
 
 from burst.core.actions import UndrainRanks
 from burst.core.observation import ranks_of
-from burst.core.plan.slots import slot_holders
-from burst.core.records import Transaction
+from burst.core.plan.slots import readable_slots
+from burst.core.records import Transaction, unread_leases
 from burst.core.world import World
 from burst.model.burst import Burst
 from burst.model.confinement import LENT
@@ -65,9 +65,9 @@ def undrain_free_ranks(tx: Transaction, world: World) -> None:
     ours = {rank for rank in away if flux_drain(lead.drained[rank]) is not None}
     if not ours:
         return
-    stuck = slot_holders(world.slots, (), tx.unread_leases)
-    lent = {r for slot in world.slots if slot.name not in stuck for r in slot.ranks}
-    if not tx.unread_leases:
+    known = readable_slots(world.slots, unread_leases(tx))
+    lent = {rank for slot in known for rank in slot.ranks}
+    if not unread_leases(tx):
         lent |= world.identity.properties.get(LENT, frozenset())
     leased = {rank for burst in tx.live for rank in burst.lease.ranks}
     if free := ours & lent - leased:

@@ -50,11 +50,12 @@ def shrink_idle(
     assert lead is not None
     found: dict[BurstId, IdlePart] = {}
     for burst in tx.live:
+        waited_for = burst.jobs - burst.started or burst.id in tx.awaited
+        if waited_for or not may_be_resized(burst, world, settings):
+            continue
         needed = nodes_needed_of(tx, burst, settings, tx.now)
         kept = max(_used_nodes(burst, lead), needed)
-        waited_for = burst.jobs - burst.started or burst.id in tx.awaited
-        may = may_be_resized(burst, world, settings) and not waited_for
-        if not may or not 0 < kept < burst.lease.nodes:
+        if not 0 < kept < burst.lease.nodes:
             continue
         known = before.get(burst.id, IdlePart(0, tx.now))
         part = IdlePart(max(kept, known.nodes), known.since)

@@ -163,7 +163,8 @@ def step(burst: Burst, event: Event) -> tuple[Burst, Event]:
         return step(burst, Event(event.timestamp, "quarantine", {"note": why}))
     try:
         event = cut_note(event)
-        changes = _derive(burst, event)
+        derive = _DERIVED.get(event.name)
+        changes = derive(burst, event) if derive else {}
         events = kept(burst.events, event)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         why = f"event {event.name} cannot be read: {error!r}"
@@ -179,12 +180,6 @@ def step(burst: Burst, event: Event) -> tuple[Burst, Event]:
 def quarantine(burst: Burst, why: str, now: float) -> Burst:
     """Return the burst quarantined: nothing is done to it until a person decides."""
     return apply(burst, Event(now, "quarantine", {"note": why}))
-
-
-def _derive(burst: Burst, event: Event) -> dict[str, Any]:
-    """Return the fields that the event changes besides the state."""
-    derive = _DERIVED.get(event.name)
-    return derive(burst, event) if derive else {}
 
 
 def _online(_: Burst, event: Event) -> dict[str, Any]:
@@ -261,6 +256,7 @@ def _quarantined(_: Burst, event: Event) -> dict[str, Any]:
 
 
 _DERIVED: dict[str, Callable[[Burst, Event], dict[str, Any]]] = {
+    # By event: the fields that it changes besides the state.
     "submit": burst_jobs.assign,
     "assign": burst_jobs.assign,
     "job-hold": burst_jobs.job_hold,

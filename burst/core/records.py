@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -67,11 +66,6 @@ class Records(msgspec.Struct, frozen=True, kw_only=True):
         """The live bursts: something of them may exist."""
         return [burst for burst in self.bursts.values() if burst.live]
 
-    @property
-    def unread_leases(self) -> list[str]:
-        """Keys of unreadable records that may lease a rank slot."""
-        return _unread_leases(self.unreadable)
-
     def find(self, burst_id: str) -> Burst:
         """Return the burst with that id. Raises BurstError if there is none."""
         burst = self.bursts.get(BurstId(burst_id))
@@ -109,11 +103,10 @@ class Transaction:
 
     def result(self) -> Records:
         """Return the new records; a mapping that did not change is the same object."""
-        mine = {name: getattr(self, name) for name in Records.__struct_fields__}
         new = {
-            name: dict(mapping)
-            for name, mapping in mine.items()
-            if mapping != getattr(self._before, name)
+            name: dict(mine)
+            for name in Records.__struct_fields__
+            if (mine := getattr(self, name)) != getattr(self._before, name)
         }
         return msgspec.structs.replace(self._before, **new)
 
@@ -121,11 +114,6 @@ class Transaction:
     def live(self) -> list[Burst]:
         """The live bursts: something of them may exist."""
         return [burst for burst in self.bursts.values() if burst.live]
-
-    @functools.cached_property
-    def unread_leases(self) -> list[str]:
-        """Keys of unreadable records that may lease a rank slot."""
-        return _unread_leases(self.unreadable)
 
     def record(
         self, burst: BurstId, name: str, context: dict[str, Any], at: float = 0.0
@@ -292,10 +280,11 @@ RecordsView = Records | Transaction
 """Records for reading: stored ones, or those that a tick is changing."""
 
 
-def _unread_leases(unreadable: Iterable[str]) -> list[str]:
+def unread_leases(records: RecordsView) -> list[str]:
+    """Return the keys of unreadable records that may lease a rank slot."""
     isolated = f"burst/{ISOLATED_STEM}-"
     return [
         key
-        for key in unreadable
+        for key in records.unreadable
         if key.startswith("burst/") and not key.startswith(isolated)
     ]

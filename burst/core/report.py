@@ -34,7 +34,7 @@ from burst.core.plan.offers import price_of
 from burst.core.plan.slots import RankSlot, drained_by_hand, slot_holders
 from burst.core.provider_calls import is_overdue
 from burst.core.provider_health import Health
-from burst.core.records import Records
+from burst.core.records import Records, unread_leases
 from burst.core.resizing import describe_resize
 from burst.core.timeline import begin_time, state_times, timeline
 from burst.core.world import ProviderView, World
@@ -141,7 +141,7 @@ def status(
 
 def slot_rows(records: Records, world: World) -> list[Row]:
     """Return a row for each rank slot: its state, and the bursts that lease it."""
-    leased = slot_holders(world.slots, records.live, records.unread_leases)
+    leased = slot_holders(world.slots, records.live, unread_leases(records))
     return [
         _slot_row(slot, leased.get(slot.name, ""), records, world)
         for slot in world.slots

@@ -9,7 +9,7 @@ from burst.config import Settings
 from burst.core.burst_requests import MoreNodes, more_nodes, request_nodes
 from burst.core.plan.demands import Demand
 from burst.core.plan.unread_use import unread_use
-from burst.core.records import Records, Transaction
+from burst.core.records import Records, Transaction, unread_leases
 from burst.core.standing import StandingMinimum, minimums_at
 from burst.core.tick import TickResult, joined, result_of
 from burst.core.world import World
@@ -34,7 +34,7 @@ def keep_minimums(
         nodes, view = minimum.missing(before), world.providers.get(minimum.provider)
         if nodes <= 0 or view is None or view.offers is None:
             continue  # a provider that has not answered yet is no reason to warn
-        if before.unread_leases and not view.read_at:
+        if unread_leases(before) and not view.read_at:
             continue  # it may show a burst of such a record
         for burst, use in unread_use(before, world).items():
             if minimum.may_have(burst, use):

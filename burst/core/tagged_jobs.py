@@ -19,8 +19,7 @@ from burst.core.burst_actions import take_down
 from burst.core.burst_requests import describe_request
 from burst.core.isolated.decision import lost_isolated_jobs
 from burst.core.plan.demands import Demand, Plan
-from burst.core.plan.job_accounts import with_accounts
-from burst.core.plan.plan_demands import plan_demands
+from burst.core.plan.plan_demands import plan_demands, record_proposal
 from burst.core.records import ASSIGNABLE, Records, Transaction
 from burst.core.tick import TickResult, result_of
 from burst.core.world import World
@@ -72,10 +71,7 @@ class IsolatedJobs(msgspec.Struct, frozen=True, kw_only=True):
             # A job that asks for cores only may take more nodes than was assumed.
             room -= proposal.lease.nodes
             if room >= 0:
-                submitted = {job: lead.jobs[job].t_submit for job in proposal.jobs}
-                its = (lead.jobs[job] for job in proposal.jobs)
-                lease = with_accounts(proposal.lease, its, world.banks)
-                tx.plan_burst(lease, submitted)
+                record_proposal(tx, proposal, world)
         keep_accounts(tx, world, settings)
         return result_of(tx), _refusal(plan, demands)
 

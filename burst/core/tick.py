@@ -17,12 +17,12 @@ from burst.core.idle_parts import shrink_idle
 from burst.core.joined import begin_drain
 from burst.core.plan.demands import Demand, Plan
 from burst.core.plan.growth import with_ranks
-from burst.core.plan.job_accounts import with_accounts
-from burst.core.plan.plan_demands import plan_context, plan_demands
+from burst.core.plan.plan_demands import plan_context, plan_demands, record_proposal
 from burst.core.plan.refusal_cache import (
     JobDecisions,
     RefusalCache,
     cache_refusals,
+    refusals,
     standing_refusals,
     unchanged_jobs_refusals,
 )
@@ -37,6 +37,7 @@ from burst.core.select.assignments import (
 )
 from burst.core.select.job_context import JobContext, job_context
 from burst.core.select.job_holds import plan_job_holds
+from burst.core.select.job_rules import JobRules
 from burst.core.select.triage import triage
 from burst.core.sync import sync, take_answers
 from burst.core.unread_time import postponed
@@ -197,22 +198,23 @@ def _decide_on_jobs(
     inputs = refusal_inputs(tx, world, settings, rules)
     before = cache or RefusalCache(inputs=inputs)
     standing = standing_refusals(before, same, inputs, world.lead, tx.now)
-    plan_on = plan_context(tx, world, settings, tx.now, before.overtaken)
-    jobs = job_context(tx, world, settings, plan_on, rules)
+    plan_on = plan_context(tx, world, settings, tx.now, inputs.ranks)
+    plan_on = msgspec.structs.replace(plan_on, overtaken=before.overtaken)
+    job_rules = JobRules(world, settings, rules, tx.now)
+    jobs = job_context(tx, plan_on, job_rules, inputs.own)
     bursts_by_job = tx.bursts_by_job()
     found = triage(jobs, bursts_by_job, standing.decisions, before.shortfalls)
     plan = plan_demands(tx, world, settings, found.demands, plan_on)
     _record_plan(tx, plan, found.demands, world)
     fresh = {**found.decisions, **jobs.downgrade_final(plan.decisions)}
-    # Refusals depend on what the plan left, not on what is given back after it.
-    changes = plan.gives or plan.ending
-    left = refusal_inputs(tx, world, settings, rules) if changes else inputs
+    # After a plan that gives nodes or ends idle bursts, all refusals are judged anew.
+    changes = plan.gives or plan.ending or plan.promises != before.promises
     after = msgspec.structs.replace(
         standing,
-        inputs=left,
+        inputs=inputs,
         jobs=world.lead.jobs,
         here=found.here,
-        changed=standing.changed or plan.gives or plan.promises != before.promises,
+        changed=standing.changed or bool(changes),
         shortfalls=update_shortfalls(
             tx, before.shortfalls, fresh, settings, standing.decisions
         ),
@@ -222,15 +224,14 @@ def _decide_on_jobs(
             **plan.overtaken,
         },
     )
+    refused = refusals(fresh, bursts_by_job)
     decided = JobDecisions(
         left=after,
-        helped=bursts_by_job.keys(),
-        # Bursts of this plan may have taken nodes for which such a job would have
-        # waited.
-        left_to_flux=_may_wait(jobs, fresh, found.unread)
-        if inputs.own <= left.own
-        else frozenset(),
         fresh=fresh,
+        refused=refused,
+        left_to_flux={
+            job for job in refused if jobs.may_wait(world.lead.jobs[job], found.unread)
+        },
         unsettled=any(each.reason is Reason.STARTING for each in fresh.values()),
         behind=bool(found.unread or standing.outdated),
     )
@@ -253,14 +254,6 @@ def _act_on_jobs(
     return msgspec.structs.replace(decided, left=after)
 
 
-def _may_wait(
-    context: JobContext, fresh: Iterable[JobId], unread: Container[str]
-) -> frozenset[JobId]:
-    """Return the jobs of `fresh` that may wait for own nodes."""
-    jobs = (context.lead.jobs[job] for job in fresh)
-    return frozenset(job.id for job in jobs if context.may_wait(job, unread))
-
-
 def _may_have_nodes_later(decision: Decision) -> bool:
     about = decision.reason.about_job
     return about.refused and not about.final
@@ -274,9 +267,7 @@ def _record_plan(
     tx.rules = {each.job: each.preferences.rule for each in demands if each.job}
     jobs = world.lead.jobs
     for proposal in plan.proposals:
-        submitted = {job: jobs[job].t_submit for job in proposal.jobs}
-        its = (jobs[job] for job in proposal.jobs)
-        tx.plan_burst(with_accounts(proposal.lease, its, world.banks), submitted)
+        record_proposal(tx, proposal, world)
     for growth in plan.growths:
         note = f"for job {format_f58(growth.job)}"
         lease = tx.bursts[growth.burst].lease

@@ -16,7 +16,7 @@ from burst.core.plan.slots import (
     ends_with_lease,
     slot_holders,
 )
-from burst.core.records import Records
+from burst.core.records import Records, unread_leases
 from burst.doctor.facts import ReadFailure, RuntimeFacts
 from burst.model.decision import name_ranks
 from burst.model.finding import Finding, note, ok, wrong
@@ -108,7 +108,7 @@ def check_unleased_slots(facts: RuntimeFacts) -> list[Finding]:
         return [wrong(f"ranks cannot be read: {view.what}", view.advice or "try again")]
     leased: Container[str] = ()
     if not isinstance(records, ReadFailure):
-        leased = slot_holders(facts.slots, records.live, records.unread_leases)
+        leased = slot_holders(facts.slots, records.live, unread_leases(records))
     found = []
     for slot in facts.slots:
         if slot.name not in leased:

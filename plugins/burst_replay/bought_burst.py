@@ -19,7 +19,7 @@ from burst.core.lifecycle import apply, begin
 from burst.core.plan.capacity import source_of
 from burst.core.plan.demands import Demand
 from burst.core.plan.fit import NodePool
-from burst.core.plan.lenders import LiveBurst
+from burst.core.plan.sources import LiveBurst
 from burst.core.worth.keeping import kept_idle
 from burst.core.worth.ledger import Entry, Payer, Use, count, extend, open_entry
 from burst.core.worth.life import Life, lives_until

@@ -23,7 +23,7 @@ import msgspec
 
 from burst.config import LimitSettings
 from burst.core.plan.catalog import OfferCatalog
-from burst.core.plan.context import PlanContext
+from burst.core.plan.context import PlanContext, PossibleOffers
 from burst.core.plan.demands import Demand, LiveBurstWorth
 from burst.core.plan.eligible import Eligibility, IsolatedFacts, why_unwanted
 from burst.core.plan.failures import Failures
@@ -31,7 +31,6 @@ from burst.core.plan.leasable import LeasableRanks
 from burst.core.plan.limits import Usage
 from burst.core.plan.live_nodes import LiveNodes
 from burst.core.plan.offers import ProviderOffer
-from burst.core.plan.possible_offers import PossibleOffers
 from burst.core.plan.purchases import Purchases
 from burst.core.plan.rank_table import RankTable
 from burst.core.plan.run_time import RunTimes

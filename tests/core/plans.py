@@ -5,21 +5,19 @@ import math
 
 from burst.config import PlanSettings, Settings
 from burst.core.plan.catalog import offer_catalog
-from burst.core.plan.context import PlanContext
+from burst.core.plan.context import PlanContext, PossibleOffers
 from burst.core.plan.demands import Demand
 from burst.core.plan.eligible import Eligibility, IsolatedFacts
 from burst.core.plan.failures import Failures, coming_bursts
 from burst.core.plan.fit import rest_of
 from burst.core.plan.leasable import LeasableRanks
-from burst.core.plan.lenders import LiveBurst
 from burst.core.plan.limits import Usage
 from burst.core.plan.offers import provider_offers
 from burst.core.plan.planner import make_plan
-from burst.core.plan.possible_offers import PossibleOffers
 from burst.core.plan.rank_table import RankTable
 from burst.core.plan.run_time import RunTimes
 from burst.core.plan.slots import find_slots
-from burst.core.plan.sources import Source
+from burst.core.plan.sources import LiveBurst, Source
 from burst.core.select.constraints import Constraints
 from burst.model.burst import BurstId
 from burst.model.jobid import JobId
@@ -79,7 +77,7 @@ def plan(*demands, lead=None, taken=(), offers=None, live=(), limits=None, **kw)
     patience = kw.pop("patience", 3600.0)
     whole_nodes = kw.pop("whole_nodes", False)
     wished = PlanSettings(**kw)
-    isolated = IsolatedFacts(identity())
+    isolated = IsolatedFacts(lead)
     context = PlanContext(
         now=T0,
         possible=PossibleOffers(

@@ -221,8 +221,8 @@ def test_ranks_that_a_pending_job_may_have_are_leased_to_nobody():
 def test_a_lent_rank_without_a_lease_is_no_own_one_where_there_are_guests():
     """Somebody started its broker by hand."""
     seen = view(online=(0, 2))
-    assert own_ranks(Records(), seen, ALONE) == [0, 2]
-    assert own_ranks(Records(), seen, LEAD) == [0]
+    assert own_ranks(Records(), seen, ALONE) == {0, 2}
+    assert own_ranks(Records(), seen, LEAD) == {0}
 
 
 def test_a_job_is_kept_off_nodes_with_a_tag_that_it_has_not():

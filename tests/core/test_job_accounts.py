@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Which banks and queues a burst is made for."""
 
-from burst.core.plan.job_accounts import with_accounts
+from burst.core.plan.plan_demands import with_accounts
 from burst.model.banks import NOT_VERIFIED, Associations, Banks
 from tests.builders import job, whole
 from tests.lifecycles import LEASE

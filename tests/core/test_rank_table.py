@@ -14,6 +14,7 @@ from burst.core.records import Records
 from burst.model.jobid import JobId
 from burst.model.lead import Bootstrap, HostEntry
 from tests.builders import NODE, T0, but, identity, job, view, whole
+from tests.core.ticks import recorded
 from tests.lifecycles import LEASE, run
 
 LEAD = identity()
@@ -42,8 +43,8 @@ def gateway():
     return but(LEAD, bootstrap=Bootstrap(hosts=entries))
 
 
-def free(*bursts, unread=(), slots=SLOTS, **seen):
-    return free_ranks(slots, bursts, view(online=(0, 1), **seen), unread)
+def free(*bursts, slots=SLOTS, **seen):
+    return free_ranks(slots, bursts, view(online=(0, 1), **seen))
 
 
 def later(*bursts, jobs=(), **seen):
@@ -91,7 +92,8 @@ def test_a_rest_is_not_free_while_somebody_else_is_there():
     assert free(holder(), torpid=frozenset({5})) == second
     assert free_ranks(SLOTS, [holder()], view(online=(0, 1, 4))) == second
     # A record that cannot be read may be of a burst on it.
-    assert free(holder(), unread=["burst/burst-0-torn"]) == second
+    torn = recorded(holder(), unreadable={"burst/burst-0-torn": "torn"})
+    assert leasable_ranks(SLOTS, torn, view()).free == second
 
 
 def test_what_an_administrator_closes_is_no_more_than_that_rank():

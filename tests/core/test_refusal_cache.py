@@ -20,6 +20,7 @@ from burst.core.plan.refusal_cache import (
     JobDecisions,
     RefusalCache,
     cache_refusals,
+    refusals,
     standing_refusals,
     unchanged_jobs_refusals,
 )
@@ -266,7 +267,7 @@ def test_what_stands_is_a_refusal_of_a_job_that_is_held(reason, state, still_ref
     holds = {ONE: Hold(urgency=16, state=state, since=T0)} if state else {}
     fresh = {ONE: Decision(reason)}
     left = RefusalCache(inputs=BEFORE, jobs={ONE: one})
-    judged = JobDecisions(left=left, fresh=fresh)
+    judged = JobDecisions(left=left, fresh=fresh, refused=refusals(fresh, ()))
     made = cache_refusals(judged, Records(holds=holds))
     assert made.decisions == (fresh if still_refused else {})
 
@@ -279,7 +280,7 @@ def test_in_our_scheduler_a_job_may_wait_unless_it_is_to_run_elsewhere(
     fresh = {ONE: Decision(Reason.TURNED_DOWN)}
     in_scheduler = with_inputs(settings=settings(intake={"mode": "scheduler"}))
     left = RefusalCache(inputs=in_scheduler, jobs={ONE: one})
-    judged = JobDecisions(left=left, fresh=fresh)
+    judged = JobDecisions(left=left, fresh=fresh, refused=refusals(fresh, ()))
     assert cache_refusals(judged, Records()).decisions == (
         fresh if still_refused else {}
     )

@@ -40,7 +40,7 @@ class IsolatedPlacement:
         use = FurtherUse.new(candidate.key, (nodes,), demand.userid, until)
         context.usage.begin(BurstId(f"isolated/{len(self._placed)}"), use)
         context.usage.purchases.buy(candidate, demand, nodes)
-        context.catalog.failures.begin(candidate, (nodes,))
+        context.eligible.failures.begin(candidate, (nodes,))
         self._placed.append((candidate, demand, nodes))
 
     def propose(self) -> list[Proposal]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import partial
 from typing import NamedTuple
 
@@ -14,8 +14,7 @@ from burst.config import Settings
 from burst.core.cost import idle_limit
 from burst.core.plan.fit import NodePool, merged, rest_of
 from burst.core.plan.lease_times import remaining_run_time
-from burst.core.plan.lenders import LiveBurst
-from burst.core.plan.sources import Source
+from burst.core.plan.sources import LiveBurst, Source
 from burst.core.records import RecordsView
 from burst.core.standing import stands
 from burst.model.burst import Burst, BurstId, State
@@ -30,7 +29,7 @@ _OPEN = (State.PROVISION, State.JOIN, State.ONLINE)
 
 def own_ranks(
     records: RecordsView, lead: LeadView, identity: LeadIdentity
-) -> list[int]:
+) -> frozenset[int]:
     """Return the ranks that can run jobs and that no live burst leases.
 
     Where the instance has guests, ranks that may be lent are left out: without a burst
@@ -39,7 +38,7 @@ def own_ranks(
     others = {rank for burst in records.live for rank in burst.lease.ranks}
     if identity.access.allow_guest_user:
         others |= identity.properties.get(LENT, frozenset())
-    return sorted(lead.usable - others)
+    return lead.usable - others
 
 
 class JobNodes(NamedTuple):
@@ -95,12 +94,13 @@ def lending_bursts(
     In a burst that is not up yet, all is free except what its jobs will take.
     """
     usable = lead.usable
-    pools = {
-        burst.id: _free_nodes(burst, lead, usable)
+    lending = [
+        burst
         for burst in records.live
         if burst.state in _OPEN and not burst.quarantined and not burst.lease.isolated
-    }
-    _take_for_pending(records, lead, pools)
+    ]
+    pools = {burst.id: _free_nodes(burst, lead, usable) for burst in lending}
+    _take_for_pending(lending, lead, pools)
     return [
         LiveBurst(
             source=msgspec.structs.replace(
@@ -111,8 +111,7 @@ def lending_bursts(
             idle=burst.idle_since is not None,
             pool=pools[burst.id],
         )
-        for burst in records.live
-        if burst.id in pools
+        for burst in lending
     ]
 
 
@@ -168,17 +167,16 @@ def _free_nodes(burst: Burst, lead: LeadView, usable: Set[int]) -> NodePool:
 
 
 def _take_for_pending(
-    records: RecordsView, lead: LeadView, pools: Mapping[BurstId, NodePool]
+    lending: Iterable[Burst], lead: LeadView, pools: Mapping[BurstId, NodePool]
 ) -> None:
     """Take from the pools what jobs that have not started will have of their bursts.
 
     A job whose nodes are not all free yet takes all that is free.
     """
     bursts_of: dict[JobId, list[BurstId]] = {}
-    for burst in records.live:
-        if burst.id in pools:
-            for job in burst.jobs - burst.started:
-                bursts_of.setdefault(job, []).append(burst.id)
+    for burst in lending:
+        for job in burst.jobs - burst.started:
+            bursts_of.setdefault(job, []).append(burst.id)
     for job in sorted(bursts_of):
         view = lead.jobs.get(job)
         if view is None or view.request is None:

@@ -79,10 +79,11 @@ class Failures:
         None if one may be. Without `nodes`, the reason why none of any size is made.
         `before` is how many nodes the burst has in this plan already.
         """
-        provider, key = candidate.provider, candidate.key
+        provider = candidate.provider
         held = self._health.get(provider)
         if held is None:
             return None
+        key = candidate.key
         if key not in self._unavailable:
             why = why_unavailable(provider, candidate.offer.name, held, self._now)
             self._unavailable[key] = OfferRejection(key, *why) if why else None

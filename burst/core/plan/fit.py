@@ -222,7 +222,9 @@ class NodePool:
         for rank in ranks:
             free = self._free[rank]
             if request.exclusive:
-                if self._can_be_exclusive(request, rank):
+                # All its cores have to be free.
+                whole = free.cores == self.whole[rank].cores
+                if whole and nodes_needed(request, free):
                     shares[rank] = free
             elif free.holds(share):
                 shares[rank] = share
@@ -231,12 +233,6 @@ class NodePool:
             if len(shares) == request.nodes:
                 return shares
         return {}
-
-    def _can_be_exclusive(self, request: ResourceRequest, rank: int) -> bool:
-        # All its cores have to be free; `nodes_needed` tells whether it can ever fit.
-        free = self._free[rank]
-        whole = free.cores == self.whole[rank].cores
-        return whole and bool(nodes_needed(request, free))
 
     def _by_slots(
         self, request: ResourceRequest, ranks: Iterable[int]

@@ -12,9 +12,9 @@ from burst.core.plan.capacity import source_of
 from burst.core.plan.catalog import OfferCatalog
 from burst.core.plan.leasable import free_ranks
 from burst.core.plan.limits import FurtherUse
-from burst.core.plan.slots import RankSlot
+from burst.core.plan.slots import RankSlot, readable_slots
 from burst.core.plan.sources import Portion, Source
-from burst.core.records import RecordsView
+from burst.core.records import RecordsView, unread_leases
 from burst.model.burst import Burst, Lease
 from burst.model.lead import LeadIdentity, LeadView
 
@@ -36,7 +36,8 @@ def free_above(
     slot = slot_of(burst, slots)
     if slot is None:
         return frozenset()
-    free = free_ranks([slot], records.live, view, records.unread_leases)
+    known = readable_slots([slot], unread_leases(records))
+    free = free_ranks(known, records.live, view)
     last = max(burst.lease.ranks)
     return frozenset(rank for rank in free if rank > last)
 

@@ -15,8 +15,8 @@ from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
 from burst.core.plan.fit import describe_need, nodes_needed
 from burst.core.plan.judged_offers import WantedOffers
-from burst.core.plan.lenders import LiveBurst
 from burst.core.plan.slot_ranks import SlotClass
+from burst.core.plan.sources import LiveBurst
 from burst.model.reason import Reason
 from burst.model.shape import Shape
 
@@ -79,7 +79,7 @@ def _suffice(demand: Demand, lent: Sequence[_Lent], context: PlanContext) -> boo
     sizes: dict[Shape, list[int]] = {}
     for live, nodes in lent:
         sizes.setdefault(live.pool.shape, []).append(nodes)
-    together = sum if context.may_spread(demand) else max
+    together = sum if context.possible.may_spread(demand) else max
     return any(
         together(its) >= nodes_needed(demand.lacks, shape)
         for shape, its in sizes.items()
@@ -101,7 +101,7 @@ def _too_large(
     facts: dict[str, object] = {"want": describe_need(demand.request)}
     if not needs:
         return Reason.NEVER_FITS, facts
-    spread = context.may_spread(demand)
+    spread = context.possible.may_spread(demand)
     caps, totals = dict(wanted.most_nodes), Counter[str]()
     for live, nodes in lent:
         provider = live.source.provider
@@ -138,7 +138,7 @@ def _most_by_kind(
 
     `caps` are the most that one burst of each provider may have.
     """
-    admitted, spread = context.admitted(demand), context.may_spread(demand)
+    admitted, spread = context.admitted(demand), context.possible.may_spread(demand)
     most: dict[SlotClass, int] = {}
     for kind in kinds:
         allowed = [caps[name] for name in kind[1] or caps if name in caps]

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from burst.core.plan.slots import RankSlot, ends_with_lease, slot_holders
+from burst.core.plan.slots import RankSlot, ends_with_lease, readable_slots
 from burst.core.provider_calls import is_overdue
-from burst.core.records import RecordsView
+from burst.core.records import RecordsView, unread_leases
 from burst.model.burst import Burst, BurstId, State
 from burst.model.jobid import JobId
 from burst.model.lead import LeadView
@@ -45,18 +45,14 @@ def leasable_ranks(
     person.
     """
     live = records.live
-    free = free_ranks(slots, live, lead, records.unread_leases)
-    stuck = slot_holders(slots, (), records.unread_leases)
+    slots = readable_slots(slots, unread_leases(records))
+    free = free_ranks(slots, live, lead)
     # Once a burst is gone, its ranks are still drained or promised for a moment.
     own = {rank for rank, why in lead.drained.items() if ends_with_lease(why)}
     never = lead.barred | lead.unfreed | (lead.drained.keys() - own)
     soon = own | lead.promised
     ends: dict[int, float] = {
-        rank: 0.0
-        for slot in slots
-        if slot.name not in stuck
-        for rank in slot.ranks
-        if rank in soon
+        rank: 0.0 for slot in slots for rank in slot.ranks if rank in soon
     }
     holders: dict[int, BurstId] = {}
     for burst in live:
@@ -69,7 +65,7 @@ def leasable_ranks(
     if drained:
         others = {r: why for r, why in lead.drained.items() if r in own}
         undrained = msgspec.structs.replace(lead, drained=others)
-        open_ = free_ranks(slots, live, undrained, records.unread_leases)
+        open_ = free_ranks(slots, live, undrained)
         drained = {r: why for r, why in drained.items() if r in open_}
     return LeasableRanks(
         free=free,
@@ -81,33 +77,27 @@ def leasable_ranks(
 
 
 def free_ranks(
-    slots: Sequence[RankSlot],
-    bursts: Iterable[Burst],
-    view: LeadView,
-    unread: Iterable[str] = (),
+    slots: Sequence[RankSlot], live: Sequence[Burst], view: LeadView
 ) -> frozenset[int]:
     """Return the ranks of slots that a new burst may lease now.
 
     No live burst has them, they are neither drained nor excluded, and no pending job is
     confined to them. If a rank that no burst has is up, unfreed or allocated, no rank
     of its slot is free: it is not known who uses that rank, and which others will be
-    used. The same holds for a slot that a burst with an unreadable record may have. A
-    slot whose hosts join through a gateway is free as a whole or not at all.
+    used. A slot whose hosts join through a gateway is free as a whole or not at all.
     """
-    live = [burst for burst in bursts if burst.live]
     leased = {rank for burst in live for rank in burst.lease.ranks}
     hosts = {host for burst in live for host in burst.lease.hosts}
-    stuck = slot_holders(slots, (), unread)
     unclear = view.online | view.torpid | view.unfreed | view.allocated
     not_now = view.closed | view.promised
     found: set[int] = set()
     for slot in slots:
-        left = frozenset(
+        left = {
             rank
             for rank, host in zip(slot.ranks, slot.hosts, strict=True)
             if rank not in leased and host not in hosts
-        )
-        if slot.name in stuck or not unclear.isdisjoint(left):
+        }
+        if not unclear.isdisjoint(left):
             continue
         free = left - not_now
         if slot.divisible or len(free) == slot.size:

@@ -11,10 +11,9 @@ import msgspec
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
 from burst.core.plan.fit import nodes_needed
-from burst.core.plan.lenders import LiveBurst
 from burst.core.plan.limits import FurtherUse, Joined
 from burst.core.plan.promises import Kept
-from burst.core.plan.sources import Portion
+from burst.core.plan.sources import LiveBurst, Portion
 from burst.model.burst import BurstId
 from burst.model.decision import OfferRejection
 from burst.model.jobid import JobId

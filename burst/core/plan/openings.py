@@ -91,9 +91,8 @@ class Openings:
             demand = msgspec.structs.replace(demand, rest=rest)
         refusals: list[OfferRejection] = []
         wanted = self._offers.wanted(demand.preferences)
-        asks = _Asks(
-            demand, context.admitted(demand), context.may_spread(demand), beside
-        )
+        spread = context.possible.may_spread(demand)
+        asks = _Asks(demand, context.admitted(demand), spread, beside)
         for source, rejection in self._offers.judged(demand):
             found = rejection or self._try(source, asks)
             if isinstance(found, Opening):
@@ -102,7 +101,7 @@ class Openings:
         if not context.table.kinds and not wanted.some_isolated:
             lead = context.eligible.isolated.identity
             return Decision(Reason.NO_SLOTS if lead.endpoint else Reason.NO_ADDRESS)
-        refusals.extend(context.catalog.refusals)
+        refusals.extend(context.eligible.catalog.refusals)
         if not refusals:
             return Decision(Reason.NO_OFFERS)
         never = None
@@ -113,7 +112,10 @@ class Openings:
         return Decision(reason, facts, tuple(refusals))
 
     def _try(self, source: Source, asks: _Asks) -> Opening | OfferRejection:
-        """Return the bursts that a job may have of an offer, or why there are none."""
+        """Return the bursts that a job may have of an offer, or why there are none.
+
+        The offer itself was judged before; here only how much of it the job gets is.
+        """
         if self._context.table.full and not source.isolated:
             return OfferRejection(source.key, Reason.SLOTS_BUSY)
         candidate, demand = source.candidate, asks.demand
@@ -142,18 +144,19 @@ class Openings:
         if isinstance(nodes, OfferRejection):
             return nodes
         use = FurtherUse.new(candidate.key, (nodes,), demand.userid, until)
-        why = self._eligible.why_not(demand, source, Portion(use, (("", nodes),)))
+        portion = Portion(use, (("", nodes),))
+        why = self._eligible.why_not_so_much(source, portion, demand)
         return why or Opening(candidate, nodes, [])
 
     def _why_not(
         self, source: Source, asks: _Asks, pieces: list[Piece], want: RankNeed
     ) -> OfferRejection | None:
         """Return why a job may not have bursts on these ranks, None if it may."""
-        demand, sizes = asks.demand, tuple(len(ranks) for _, ranks in pieces)
-        key, until = source.key, want.until
-        use = FurtherUse.new(key, sizes, demand.userid, until, asks.beside)
-        share = Portion(use, tuple((s.slot.name, len(ranks)) for s, ranks in pieces))
-        return self._eligible.why_not(demand, source, share)
+        demand = asks.demand
+        parts = tuple((slot.slot.name, len(ranks)) for slot, ranks in pieces)
+        sizes = tuple(nodes for _, nodes in parts)
+        use = FurtherUse.new(source.key, sizes, demand.userid, want.until, asks.beside)
+        return self._eligible.why_not_so_much(source, Portion(use, parts), demand)
 
     def _choose(
         self, source: Source, asks: _Asks, slot_class: SlotClass, want: RankNeed
@@ -167,7 +170,7 @@ class Openings:
         need = nodes_wanted(asks.demand, source, slot_class[0])
         if isinstance(need, OfferRejection):
             return need
-        table, most = self._context.table, self._context.most_of(source)
+        table, most = self._context.table, self._context.possible.most_of(source)
         refused: OfferRejection | None = None
         if need <= most:
             for slot, ranks in table.fitting(slot_class, need, want):
@@ -216,7 +219,7 @@ class Openings:
         self, source: Source, asks: _Asks, need: int, want: RankNeed
     ) -> OfferRejection | None:
         """Return why a job may not have so many nodes, whatever slots come free."""
-        most, demand = self._context.most_of(source), asks.demand
+        most, demand = self._context.possible.most_of(source), asks.demand
         sizes = tuple(min(most, need - begin) for begin in range(0, need, most))
         use = FurtherUse.new(source.key, sizes, demand.userid, want.until, asks.beside)
         # No slot is chosen: failures count by the offer alone.

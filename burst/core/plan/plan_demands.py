@@ -3,21 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
+
+import msgspec
 
 from burst.config import Settings
 from burst.core.isolated.placement import unreadable_isolated_record
 from burst.core.plan.capacity import lending_bursts
 from burst.core.plan.catalog import read_catalog
-from burst.core.plan.context import PlanContext
-from burst.core.plan.demands import Demand, Plan
+from burst.core.plan.context import PlanContext, PossibleOffers
+from burst.core.plan.demands import Demand, Plan, Proposal
 from burst.core.plan.eligible import Eligibility, IsolatedFacts
-from burst.core.plan.leasable import leasable_ranks
+from burst.core.plan.leasable import LeasableRanks, leasable_ranks
 from burst.core.plan.limits import Usage, usage_of
 from burst.core.plan.plan_growth import GrowthContext, with_growths
 from burst.core.plan.planner import make_plan
-from burst.core.plan.possible_offers import PossibleOffers
 from burst.core.plan.purchases import Purchases
 from burst.core.plan.rank_table import RankTable
 from burst.core.plan.run_time import RunTimes
@@ -28,15 +28,17 @@ from burst.core.world import World
 from burst.core.worth.accounts import budgets_at
 from burst.core.worth.ledger import Payer
 from burst.core.worth.life import payer_of
+from burst.model.banks import Banks
+from burst.model.burst import Lease
 from burst.model.decision import Decision
 from burst.model.jobid import JobId
+from burst.model.lead import JobView
 from burst.model.reason import Reason
 
 RESERVATION_S = 4 * 3600.0
 """For how many seconds after a job's submission ranks are kept for it while no time
 limit tells when they become free. After that everybody may have them, as the jobs on
 them may never end. It is long enough for most jobs."""
-_NONE: Mapping[JobId, int] = MappingProxyType({})
 
 
 def plan_demands(
@@ -61,23 +63,42 @@ def plan_demands(
     return with_growths(plan, growing)
 
 
+def record_proposal(tx: Transaction, proposal: Proposal, world: World) -> None:
+    """Record a burst that is to be made, and have its provider make it."""
+    assert world.lead is not None
+    jobs = [world.lead.jobs[job] for job in proposal.jobs]
+    lease = with_accounts(proposal.lease, jobs, world.banks)
+    tx.plan_burst(lease, {job.id: job.t_submit for job in jobs})
+
+
+def with_accounts(lease: Lease, jobs: Sequence[JobView], banks: Banks) -> Lease:
+    """Return the lease with the banks that pay for these jobs, and their queues.
+
+    A site charges for a burst by these.
+    """
+    paying = {banks.bank_of(job) for job in jobs} - {""}
+    queues = {job.queue for job in jobs} - {""}
+    return msgspec.structs.replace(
+        lease, banks=tuple(sorted(paying)), queues=tuple(sorted(queues))
+    )
+
+
 def plan_context(
     records: RecordsView,
     world: World,
     settings: Settings,
     now: float,
-    overtaken: Mapping[JobId, int] = _NONE,
+    ranks: LeasableRanks | None = None,
 ) -> PlanContext:
-    """Return the inputs of a plan; `overtaken` is that of the plan one tick before."""
+    """Return the inputs of a plan; `ranks` are those of all slots, if known."""
     assert world.lead is not None
+    ranks = ranks or leasable_ranks(world.slots, records, world.lead)
     catalog = read_catalog(records, world, settings, now)
     live = lending_bursts(records, world.lead, settings, now)
     usage = _usage(records, world, settings, now)
     # Without an endpoint followers could not reach the lead, so no slot counts.
     slots = world.slots if world.identity.endpoint else ()
-    table = RankTable(
-        slots, leasable_ranks(slots, records, world.lead), catalog.providers
-    )
+    table = RankTable(slots, ranks, catalog.providers)
     isolated = IsolatedFacts(world.identity, unreadable_isolated_record(records))
     possible = PossibleOffers(
         table=table,
@@ -101,7 +122,6 @@ def plan_context(
         live=live,
         settings=settings.plan,
         patience=RESERVATION_S,
-        overtaken=overtaken,
         whole_nodes=world.lead.scheduler.whole_nodes,
     )
 

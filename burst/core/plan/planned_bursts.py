@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 
 from burst.core.plan.context import PlanContext
-from burst.core.plan.demands import Demand
+from burst.core.plan.demands import Demand, Proposal
 from burst.core.plan.fit import NodePool, nodes_needed
-from burst.core.plan.lenders import PlannedBurst
 from burst.core.plan.limits import FurtherUse, Joined
 from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.slot_ranks import RankNeed, SlotRanks
-from burst.core.plan.sources import Portion
+from burst.core.plan.sources import Portion, new_burst
+from burst.model.burst import BurstId, Lease
+from burst.model.lead import LeadIdentity
 
 # How many bursts with room are looked at before a job gets one of its own.
 _LOOK_BACK = 64
@@ -20,6 +22,86 @@ DemandKey = int
 """A key that demands share if a plan has the same answer for them."""
 Piece = tuple[SlotRanks, list[int]]
 """Ranks of one slot."""
+
+
+class PlannedBurst:
+    """A burst of the plan while it is made; grows as jobs are added."""
+
+    def __init__(
+        self, candidate: ProviderOffer, slot: SlotRanks, whole_nodes: bool = False
+    ) -> None:
+        self.candidate = candidate
+        self.slot = slot
+        self.most = candidate.offer.max_nodes
+        self.ranks: list[int] = []
+        self.source = new_burst(candidate)
+        self.demands: list[Demand] = []
+        """The demands that it is made for."""
+        self.pool = NodePool({}, {}, whole_nodes=whole_nodes)
+
+    @property
+    def nodes(self) -> int:
+        """How many it has in this plan."""
+        return len(self.ranks)
+
+    @property
+    def full(self) -> bool:
+        """Whether it has no free node and cannot get one."""
+        return not self.pool and not (self.slot.free and self.nodes < self.most)
+
+    @property
+    def name(self) -> BurstId:
+        """Its name while the plan is made; unique, as no other burst has its ranks."""
+        return BurstId(f"{self.slot.slot.name}/{self.ranks[0]}")
+
+    def grow(self, ranks: list[int]) -> None:
+        """Lease further ranks of the slot."""
+        self.ranks += ranks
+        self.source.nodes = self.nodes
+        for rank in ranks:
+            self.pool.add(rank, self.slot.slot.shape)
+
+    def add(self, demand: Demand) -> None:
+        """Note a demand that it is made for."""
+        self.demands.append(demand)
+        self.source.tag = demand.tag
+        if demand.job is None:
+            self.source.requester = demand.userid
+        if demand.userid is not None:
+            self.source.userids |= {demand.userid}
+
+    def propose(self, lead: LeadIdentity, now: float) -> Proposal:
+        """Return the burst to be made; its id ends in a hash of what the burst is."""
+        ranks = tuple(sorted(self.ranks))
+        offer = self.candidate.offer
+        hosts = tuple(lead.hosts[rank] for rank in ranks)
+        jobs = tuple(each.job for each in self.demands if each.job is not None)
+        content = (lead.owner, self.candidate.key, hosts, jobs, now)
+        digest = hashlib.sha256(repr(content).encode()).hexdigest()[:6]
+        lease = Lease(
+            id=BurstId(f"{self.slot.slot.name}-{digest}"),
+            provider=self.candidate.provider,
+            offer=offer.name,
+            slot=self.slot.slot.name,
+            hosts=hosts,
+            ranks=ranks,
+            shape=self.slot.slot.shape,
+            userids=tuple(sorted(self.source.userids)),
+            requester=self.source.requester,
+            created=now,
+            price=offer.price,
+            fee=offer.fee,
+            priced_by=self.candidate.priced_by,
+            # Followers have the `[access]` that the lead has when they are made.
+            guests=offer.guests and lead.access.allow_guest_user,
+            spot=offer.spot,
+            end=self.candidate.lease_end,
+            place=self.candidate.place,
+            tag=self.source.tag,
+            image=self.demands[0].image,
+            standing=self.demands[0].standing,
+        )
+        return Proposal(lease, jobs)
 
 
 class PlannedBursts:
@@ -58,7 +140,7 @@ class PlannedBursts:
             context.usage.begin(planned.name, use)
             self._last[key] = planned
         sizes = tuple(len(ranks) for _, ranks in pieces)
-        context.catalog.failures.begin(candidate, sizes)
+        context.eligible.failures.begin(candidate, sizes)
 
     def join(self, demand: Demand, key: DemandKey) -> bool:
         """Give the job to a burst of this plan, which may grow for it."""
@@ -135,5 +217,5 @@ class PlannedBursts:
             return None
         planned.grow(ranks)
         context.table.take(slot, ranks, until)
-        context.catalog.failures.begin(offer, (size,))
+        context.eligible.failures.begin(offer, (size,))
         return use

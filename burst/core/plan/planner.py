@@ -117,7 +117,7 @@ class _Planner:
         if refused.reason is not Reason.TURNED_DOWN or self._refused.for_good(key):
             return set()
         wanted = self._openings.wanted(demand)
-        spread = self._context.may_spread(demand)
+        spread = self._context.possible.may_spread(demand)
         kept = self._promises.make(demand, wanted, spread=spread)
         if kept is None:
             self._refused.give_up(key)
@@ -145,7 +145,7 @@ class _Planner:
         job behind this one, they are left to it, provided that this job can have new
         bursts instead.
         """
-        combines = _may_combine(demand) and self._context.may_spread(demand)
+        combines = _may_combine(demand) and self._context.possible.may_spread(demand)
         shares = self._live.idle_nodes(demand) if combines else []
         if not shares:
             return demand.not_bought or self._open(demand, key)

@@ -47,17 +47,14 @@ class RankTable:
             there = SlotRanks(slot, ranks, providers)
             self._by_class.setdefault(there.kind, []).append(there)
             self._slot_of |= dict.fromkeys(slot.ranks, there)
-        self._drained = {
-            kind: [each for each in group if each.drained]
-            for kind, group in self._by_class.items()
-            if any(each.drained for each in group)
-        }
+        self._drained: dict[SlotClass, list[SlotRanks]] = {}
         self._free: dict[SlotClass, list[SlotRanks]] = {}
         """Slots with free ranks, in the order in which these are taken."""
         for kind, group in self._by_class.items():
-            free = sorted((each for each in group if each.free), key=_order)
-            if free:
-                self._free[kind] = free
+            if free := [each for each in group if each.free]:
+                self._free[kind] = sorted(free, key=SlotRanks.order)
+            if drained := [each for each in group if each.drained]:
+                self._drained[kind] = drained
         self._by_time: dict[SlotClass, list[tuple[float, int]]] = {}
         self._capacity: dict[object, int] = {}
         self._classes: dict[str, list[SlotClass]] = {}
@@ -191,10 +188,10 @@ class RankTable:
         """Give free ranks to a burst that is expected to have them until `until`."""
         taken = frozenset(ranks if slot.slot.divisible else slot.slot.ranks)
         group = self._free[slot.kind]
-        del group[bisect_left(group, slot.order, key=_order)]
+        del group[bisect_left(group, slot.order(), key=SlotRanks.order)]
         slot.free = [rank for rank in slot.free if rank not in taken]
         if slot.free:
-            insort(group, slot, key=_order)
+            insort(group, slot, key=SlotRanks.order)
         elif not group:
             del self._free[slot.kind]
         self.prolong(taken, until)
@@ -330,7 +327,7 @@ class RankTable:
         some = self._narrowed(free, slot_class, admitted)
         if some is free:
             return free
-        return sorted((slot for slot in some if slot.free), key=_order)
+        return sorted((slot for slot in some if slot.free), key=SlotRanks.order)
 
     def _narrowed(
         self,
@@ -377,7 +374,3 @@ class RankTable:
             slot.available[rank] = at
             if order is not None:
                 insort(order, (at, rank))
-
-
-def _order(slot: SlotRanks) -> tuple[bool, int, tuple[int, ...]]:
-    return slot.order

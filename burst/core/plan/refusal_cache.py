@@ -13,7 +13,7 @@ tick: what becomes free goes to them, not to the jobs whose turn it is to be jud
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Set
+from collections.abc import Container, Mapping, Set
 
 import msgspec
 
@@ -76,12 +76,12 @@ class JobDecisions(msgspec.Struct, frozen=True, kw_only=True):
 
     left: RefusalCache
     """What the tick saw, and what it left over; of its refusals those that stood."""
-    helped: Set[JobId] = frozenset()
-    """Jobs that have bursts, though not enough."""
-    left_to_flux: Set[JobId] = frozenset()
-    """Jobs that could run on own nodes: if Flux has them, they block nobody."""
     fresh: Mapping[JobId, Decision]
     """The decisions on all pending jobs that were looked at."""
+    refused: Mapping[JobId, Decision]
+    """Those of them that `refusals` returns."""
+    left_to_flux: Set[JobId] = frozenset()
+    """Refused jobs that could run on own nodes: if Flux has them, they block nobody."""
     unsettled: bool = False
     """Whether some job may be starting at this moment."""
     behind: bool = False
@@ -148,6 +148,18 @@ def _has_changed(
     return any(lead.jobs.get(job) is not before.jobs[job] for job in ahead)
 
 
+def refusals(
+    fresh: Mapping[JobId, Decision], helped: Container[JobId]
+) -> dict[JobId, Decision]:
+    """Return the decisions that refuse jobs; `helped` have bursts, if not enough."""
+    return {
+        job: decision
+        for job, decision in fresh.items()
+        if (decision.reason.about_job.refused or decision.reason in BY_FORECAST)
+        and job not in helped
+    }
+
+
 def cache_refusals(made: JobDecisions, records: Records) -> RefusalCache:
     """Return the refusals of this tick: those that stood, and new ones.
 
@@ -155,10 +167,8 @@ def cache_refusals(made: JobDecisions, records: Records) -> RefusalCache:
     """
     new = {
         job: decision
-        for job, decision in made.fresh.items()
-        if (decision.reason.about_job.refused or decision.reason in BY_FORECAST)
-        and job not in made.helped
-        and _rests(made, job, records.holds.get(job))
+        for job, decision in made.refused.items()
+        if _rests(made, job, records.holds.get(job))
     }
     stood = made.left.decisions
     decisions = {**stood, **new} if new else stood

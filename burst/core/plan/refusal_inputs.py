@@ -98,7 +98,7 @@ def refusal_inputs(
             for burst in tx.live
         },
         free={rank: lead.free[rank] for rank in lead.usable if rank in lead.free},
-        own=frozenset(own_ranks(tx, lead, world.identity)),
+        own=own_ranks(tx, lead, world.identity),
         unreadable=frozenset(tx.unreadable),
         unread_use=unread_use(tx, world),
         banks=world.banks,

@@ -32,8 +32,9 @@ class SlotRanks:
     def __init__(
         self, slot: RankSlot, ranks: LeasableRanks, providers: frozenset[str]
     ) -> None:
+        """`providers` are the names of all providers."""
         self.slot = slot
-        self.kind = class_of(slot, providers)
+        self.kind: SlotClass = (slot.shape, only_for(slot, providers))
         self.free = [rank for rank in slot.ranks if rank in ranks.free]
         self.available = {
             rank: 0.0 if rank in ranks.free else ranks.ends[rank]
@@ -89,19 +90,9 @@ class SlotRanks:
         # Without them it can have nothing of the slot.
         return mine, self.size(admitted)
 
-    def hosts(self, ranks: Iterable[int]) -> tuple[str, ...]:
-        """Return the hosts that have these ranks."""
-        return tuple(self.slot.hosts[self.slot.ranks.index(rank)] for rank in ranks)
-
-    @property
     def order(self) -> tuple[bool, int, tuple[int, ...]]:
         """Sort key: slots with all ranks free come first; of equals the smallest."""
         return len(self.free) < self.slot.size, len(self.free), self.slot.ranks
-
-
-def class_of(slot: RankSlot, providers: frozenset[str]) -> SlotClass:
-    """Return the kind of a slot; `providers` are the names of all providers."""
-    return slot.shape, only_for(slot, providers)
 
 
 def by_need(request: ResourceRequest, classes: Iterable[SlotClass]) -> list[SlotClass]:

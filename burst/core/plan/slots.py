@@ -140,6 +140,12 @@ def slot_holders(
     return found
 
 
+def readable_slots(slots: Sequence[RankSlot], unread: Iterable[str]) -> list[RankSlot]:
+    """Return the slots that no burst with an unreadable record may have."""
+    stuck = slot_holders(slots, (), unread)
+    return [slot for slot in slots if slot.name not in stuck]
+
+
 def hosts_named_after(name: str, slots: Iterable[RankSlot]) -> list[str]:
     """Return the hosts of the slots declared now that bear the name of an earlier slot.
 

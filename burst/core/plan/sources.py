@@ -8,10 +8,12 @@ from typing import NamedTuple
 import msgspec
 
 from burst.core.plan.demands import Demand
+from burst.core.plan.fit import NodePool
 from burst.core.plan.limits import FurtherUse
 from burst.core.plan.offers import ProviderOffer
 from burst.core.worth.budget import Commitment
 from burst.model.burst import BurstId, PriceSource, Tag
+from burst.model.jobid import JobId
 from burst.model.request import BurstMode
 
 
@@ -81,6 +83,23 @@ def new_burst(candidate: ProviderOffer, isolated: bool = False) -> Source:
         candidate=candidate,
         isolated=isolated,
     )
+
+
+class LiveBurst(msgspec.Struct, kw_only=True):
+    """A live burst that may take further jobs, and what they may still have of it."""
+
+    source: Source
+    jobs: frozenset[JobId] = frozenset()
+    """The jobs that count on it."""
+    idle: bool = False
+    """Whether nothing runs on it and no job counts on it."""
+    pool: NodePool
+
+    @property
+    def burst(self) -> BurstId:
+        """Its id."""
+        assert self.source.burst is not None
+        return self.source.burst
 
 
 class Portion(NamedTuple):

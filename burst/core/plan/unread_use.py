@@ -19,8 +19,11 @@ def unread_use(records: RecordsView, world: World) -> Mapping[BurstId, FurtherUs
     tells their number, and for whom they are. A burst without an entry has ended, or
     that cannot be read either; then the followers count that a provider shows.
     """
-    found = {name: _use_of(name, records, world) for name in _unread(records)}
-    return {name: use for name, use in found.items() if use is not None}
+    return {
+        name: use
+        for name in _unread(records)
+        if (use := _use_of(name, records, world)) is not None
+    }
 
 
 def unread_entries(records: RecordsView) -> list[Entry]:

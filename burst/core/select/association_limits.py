@@ -42,7 +42,7 @@ class LimitsInUse:
         """
         assert world.lead is not None
         self._jobs = world.lead.jobs
-        self._records, self._unread = records, unread_entries(records)
+        self._records = records
         self._banks = world.banks
         self._facts = world.accounting
 
@@ -78,7 +78,7 @@ class LimitsInUse:
         ]
         theirs += [
             (entry.nodes, _jobs_of(entry))
-            for entry in self._unread
+            for entry in unread_entries(self._records)
             if any(payer.userid == userid for payer in entry.payers)
         ]
         spare = (max(0, nodes - self._nodes_used(jobs)) for nodes, jobs in theirs)
@@ -125,7 +125,7 @@ class LimitsInUse:
         assert self._facts is not None
         read_at = self._facts.read_at
         helped = {job for burst in self._records.live for job in burst.jobs}
-        helped.update(*map(_jobs_of, self._unread))
+        helped.update(*map(_jobs_of, unread_entries(self._records)))
         found: dict[_Key, AssociationUse] = {}
         for job in self._jobs.values():
             if job.request is None or job.state is JobState.INACTIVE:

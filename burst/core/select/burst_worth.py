@@ -23,16 +23,19 @@ from functools import cached_property
 import msgspec
 
 from burst.config import PolicyRule, Settings
+from burst.core.plan.capacity import own_ranks
 from burst.core.plan.demands import Demand, LiveBurstWorth
 from burst.core.plan.first_offers import FirstOffers
 from burst.core.plan.plan_demands import plan_context
 from burst.core.records import RecordsView
 from burst.core.select.job_context import JobContext, job_context
+from burst.core.select.job_rules import JobRules
 from burst.core.select.queues import in_stopped_queue
 from burst.core.world import World
 from burst.core.worth.comparison import Comparison
 from burst.core.worth.estimate import StartEstimate, judge
 from burst.core.worth.online_times import OnlineTimes
+from burst.core.worth.rules import RuleSet
 from burst.model.decision import Decision
 from burst.model.jobid import JobId
 from burst.model.lead import JobView
@@ -85,11 +88,9 @@ class BurstWorth:
 
     def live_worth(self, job: JobView, demand: Demand) -> LiveBurstWorth | None:
         """Return the worth that a job asks of a live burst; None if it may have any."""
-        if not self._any_live:
-            return None
         rule, forecasts = self._rules.rule(job), self._world.forecasts or {}
         here = forecasts.get(job.id)
-        if rule is None or not rule.worth or here is None:
+        if rule is None or not rule.worth or here is None or not self._any_live:
             return None
         if self._is_asked_for(job) or not self._runs_here(job, demand.request):
             return None
@@ -118,7 +119,7 @@ class BurstWorth:
 
     def _is_asked_for(self, job: JobView) -> bool:
         """Tell whether its user wants a burst whatever it is worth."""
-        hold = self.context.hold(job)
+        hold = self.context.records.holds.get(job.id)
         return job.preferences.wanted or (hold is not None and hold.requested)
 
     def _decide_without(self, rule: PolicyRule) -> Decision | None:
@@ -168,8 +169,11 @@ def worth_for_job(
     records: RecordsView, world: World, settings: Settings, now: float
 ) -> BurstWorth:
     """Return a BurstWorth for one job outside of a tick. The lead can be read."""
+    assert world.lead is not None
     plan = plan_context(records, world, settings, now)
-    return BurstWorth(job_context(records, world, settings, plan))
+    rules = JobRules(world, settings, RuleSet(settings.rules, world.userids), now)
+    own = own_ranks(records, world.lead, world.identity)
+    return BurstWorth(job_context(records, plan, rules, own))
 
 
 def assumed_to_burst(

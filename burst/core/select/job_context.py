@@ -15,10 +15,9 @@ from burst.core.select.job_rules import JobRules
 from burst.core.select.own_nodes import OwnNodes
 from burst.core.select.queues import within_queue
 from burst.core.world import World
-from burst.core.worth.rules import RuleSet
 from burst.model.burst import Isolated
 from burst.model.decision import Decision
-from burst.model.hold import Hold, urgency_before
+from burst.model.hold import urgency_before
 from burst.model.jobid import JobId
 from burst.model.lead import JobView, LeadView
 from burst.model.reason import Reason
@@ -30,25 +29,17 @@ class JobContext(msgspec.Struct, frozen=True, kw_only=True):
 
     records: RecordsView
     world: World
+    lead: LeadView
+    """That of the world, which was read."""
     settings: Settings
     plan: PlanContext
     """The inputs of the plan for the jobs."""
     rules: JobRules
     own_nodes: OwnNodes
 
-    @property
-    def lead(self) -> LeadView:
-        """The lead as it was read."""
-        assert self.world.lead is not None
-        return self.world.lead
-
-    def hold(self, job: JobView) -> Hold | None:
-        """Return what was done to the urgency of a job; None for nothing."""
-        return self.records.holds.get(job.id)
-
     def urgency(self, job: JobView) -> int:
         """Return the urgency the job has or, where we hold it, had before."""
-        return urgency_before(self.hold(job), job.urgency)
+        return urgency_before(self.records.holds.get(job.id), job.urgency)
 
     def demand(self, job: JobView, rest: ResourceRequest | None = None) -> Demand:
         """Return the demand of a job whose request could be read.
@@ -118,21 +109,19 @@ class JobContext(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def job_context(
-    records: RecordsView,
-    world: World,
-    settings: Settings,
-    plan: PlanContext,
-    rules: RuleSet | None = None,
+    records: RecordsView, plan: PlanContext, rules: JobRules, own: frozenset[int]
 ) -> JobContext:
-    """Return the context; `rules` are those of the settings, if a tick has them."""
-    rules = rules or RuleSet(settings.rules, world.userids)
+    """Return the context; `own` is what `own_ranks` returns."""
+    world = rules.world
+    assert world.lead is not None
     return JobContext(
         records=records,
         world=world,
-        settings=settings,
+        lead=world.lead,
+        settings=rules.settings,
         plan=plan,
-        rules=JobRules(world, settings, rules, plan.now),
-        own_nodes=OwnNodes(records, world, plan.constraints),
+        rules=rules,
+        own_nodes=OwnNodes(world, plan.constraints, own),
     )
 
 

@@ -14,7 +14,6 @@ Where users are kept apart, a job is confined to its lent nodes before it is rel
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Container, Iterator, Mapping
 
 import msgspec
@@ -61,12 +60,15 @@ def plan_job_holds(
     `unread` are the constraints that are left for a later tick.
     """
     lead, world, settings = context.lead, context.world, context.settings.intake
-    _fail_some(tx, decisions, settings)
+    failed: list[JobId] = []
     bursts_by_job = tx.bursts_by_job()
     plan = _HoldPlan(tx, context)
     raised = RaisedUrgencies(tx, world, context.own_nodes, settings)
     for job_id, decision in decisions.items():
-        if decision.reason.about_job.left_alone or is_failed(decision, settings):
+        if is_failed(decision, settings):
+            failed.append(job_id)
+            continue
+        if decision.reason.about_job.left_alone:
             continue
         job, bursts = lead.jobs[job_id], bursts_by_job.get(job_id, [])
         blocks = _blocks_others(job, bursts, context, unread)
@@ -81,6 +83,8 @@ def plan_job_holds(
             readable = job.request is not None
             blocks = readable and _blocks_others(job, bursts, context, unread)
             plan.confine(job, blocks)
+    for each in failed[:_FAILED_AT_ONCE]:
+        tx.actions.append(FailJob(each, decisions[each].text()))
     tx.actions.extend(plan.actions())
 
 
@@ -119,7 +123,7 @@ class _HoldPlan:
     def choose_queue(self, job: JobView, bursts: list[Burst], blocks: bool) -> None:
         """Move a job to the queue where it belongs, if that takes jobs."""
         queue = queue_to_enter(job, bursts, blocks, self._settings)
-        confined = self._confinement.concerns(job)
+        confined = bool(queue) and self._confinement.concerns(job)
         if queue and (confined or takes_jobs(self._lead, queue)):
             self._moving[job.id] = queue
             if confined:
@@ -188,17 +192,11 @@ class _HoldPlan:
             self._confining[job.id] = ranks
 
 
-def _fail_some(
-    tx: Transaction, decisions: Mapping[JobId, Decision], settings: IntakeSettings
-) -> None:
-    """Fail jobs that can never get nodes, except in mode hold."""
-    failed = (job for job, found in decisions.items() if is_failed(found, settings))
-    for job in itertools.islice(failed, _FAILED_AT_ONCE):
-        tx.actions.append(FailJob(job, decisions[job].text()))
-
-
 def is_failed(decision: Decision, settings: IntakeSettings) -> bool:
-    """Tell whether the decision on a job is one for which jobs are failed."""
+    """Tell whether the decision on a job is one for which jobs are failed.
+
+    They can never get nodes. In mode hold none are failed.
+    """
     return decision.reason.about_job.final and settings.fails_impossible
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 
-from burst.core.plan.capacity import own_ranks
 from burst.core.plan.fit import NodePool
-from burst.core.records import RecordsView
 from burst.core.select.constraints import Constraints
 from burst.core.world import World
 from burst.model.request import ResourceRequest
@@ -20,14 +18,15 @@ class OwnNodes:
     """The nodes of the lead that no burst leases, as a tick gives them to jobs."""
 
     def __init__(
-        self, records: RecordsView, world: World, constraints: Constraints
+        self, world: World, constraints: Constraints, own: frozenset[int]
     ) -> None:
+        """`own` is what `own_ranks` returns."""
         assert world.lead is not None
         self._world, self._lead = world, world.lead
         self.constraints = constraints
         self._admitted_to = constraints.admitted_to
-        self._own = frozenset(own_ranks(records, world.lead, world.identity))
-        self._free = self._pool(self._own, world.lead.free)
+        self._own = own
+        self._free = self._pool(own, world.lead.free)
         self._too_large: set[ResourceRequest] = set()
         self._feasible: dict[ResourceRequest, bool] = {}
         self._fits_granted: dict[tuple[ResourceRequest, bool], bool] = {}

@@ -112,6 +112,7 @@ class _JobTriage:
         """`found` gets the jobs that fit on own nodes."""
         self._context, self._found, self._shortfalls = context, found, shortfalls
         self._world, self._intake = context.world, context.settings.intake
+        self._holds = context.records.holds
         self._worth = BurstWorth(context)
         self._limits = LimitsInUse(context.records, context.world)
 
@@ -162,7 +163,7 @@ class _JobTriage:
         if closed:
             return closed
         late = retry_pause(
-            self._context.hold(job),
+            self._holds.get(job.id),
             job,
             self._context.settings.deadlines.release,
             self._context.plan.now,
@@ -223,7 +224,7 @@ class _JobTriage:
 
     def _decide_left_alone(self, job: JobView) -> Decision | None:
         """Return why nothing is done for the job, None if something may be."""
-        hold = self._context.hold(job)
+        hold = self._holds.get(job.id)
         if job.request is None:
             return Decision(Reason.UNREADABLE, {"why": job.unreadable})
         if job.state is not JobState.SCHED:
@@ -257,14 +258,14 @@ class _JobTriage:
         if late is None:
             constraints = self._context.plan.constraints
             return decide_on_queue(job, lead, self._intake) or waiting_decision(
-                job, self._context.hold(job), bursts, self._world, constraints
+                job, self._holds.get(job.id), bursts, self._world, constraints
             )
         ends = end_warning(job, bursts, self._world)
         return behaviour_of(late).decide(late, self._world, ends)
 
     def _starts_here(self, job: JobView, request: ResourceRequest) -> bool:
         """Tell whether the job fits on free own nodes and should wait for those."""
-        hold = self._context.hold(job)
+        hold = self._holds.get(job.id)
         held = hold is not None and hold.state in HELD_BY_US
         if in_stopped_queue(job, self._intake) or never_on_own_nodes(job):
             return False
@@ -275,7 +276,7 @@ class _JobTriage:
 
     def _waited(self, job: JobView) -> float:
         """Return how long the scheduler has had the job, in seconds."""
-        hold = self._context.hold(job)
+        hold = self._holds.get(job.id)
         released = hold is not None and hold.state is HoldState.RELEASED
         queued = max(job.t_submit, job.t_eligible)
         return self._context.plan.now - (hold.since if hold and released else queued)
@@ -290,7 +291,7 @@ class _JobTriage:
         A job whose user took it back gets nothing, except in the stopped queue, where
         it could not start without us.
         """
-        hold = self._context.hold(job)
+        hold = self._holds.get(job.id)
         taken_back = hold is not None and hold.state is HoldState.TAKEN_BACK
         if taken_back and not in_stopped_queue(job, self._intake):
             return Decision(Reason.TAKEN_BACK)

@@ -74,7 +74,8 @@ def own_nodes_queue(records: RecordsView, world: World) -> OwnNodesQueue:
     """Return the own nodes by this view of the lead, which can be read."""
     assert world.lead is not None
     lead, shapes = world.lead, world.identity.shapes
-    own = {rank: shapes[rank] for rank in own_ranks(records, lead, world.identity)}
+    ranks = sorted(own_ranks(records, lead, world.identity))
+    own = {rank: shapes[rank] for rank in ranks}
     return OwnNodesQueue(
         idle=NodePool(own, own, whole_nodes=lead.scheduler.whole_nodes),
         constraints=Constraints(world.identity),
