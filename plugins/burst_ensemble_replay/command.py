@@ -148,8 +148,8 @@ def _workload(options: dict[str, Any]) -> Workload:
     arrivals = []
     if options["trace"] is not None:
         trace = read_trace(options["trace"])
-        known = trace.machine or trace.least
-        arrivals += arrivals_of(trace, options["cores"] or known.cores)
+        cores = trace.machine.cores if trace.machine else trace.node_cores
+        arrivals += arrivals_of(trace, options["cores"] or cores)
     arrivals.sort(key=lambda arrival: arrival.at)
     return Workload(arrivals, drawn_job(options["seed"], options["failures"]))
 

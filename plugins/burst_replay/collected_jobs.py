@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import csv
 import sys
-from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -13,7 +12,6 @@ from typing import Any, TypeVar
 import msgspec
 
 from burst.errors import MALFORMED
-from burst.model.ranks import parse_hostlist
 from burst_replay.log_times import (
     NoTime,
     is_known,
@@ -33,19 +31,14 @@ from burst_replay.trace import (
 
 Row = dict[str, str | float]
 """The fields of a job, with values as its log writes them: `submit`, `start`, `end`,
-`elapsed` (used before `end`), `limit`, `cores`, `nodes`, `hosts` (a hostlist, RFC 29),
-`user` and `userid`, `name`, `queue`, `bank`, and `whole`, the heterogeneous job that it
-is a component of. Fields that the log does not have are left out."""
+`elapsed` (used before `end`), `limit`, `cores`, `nodes`, `user` and `userid`, `name`,
+`queue`, `bank`, and `whole`, the heterogeneous job that it is a component of. Fields
+that the log does not have are left out."""
 
 _Record = TypeVar("_Record")
 
 _MADE_UP = 2**32
 """Users without a number get numbers from here on, which are no user's (uid_t)."""
-_MOST_HOSTLISTS = 50_000
-"""How many hostlists are read: the number of named nodes is only a lower bound."""
-_NO_HOSTS = "None assigned"
-"""The text of sacct for a job without nodes."""
-_MOST_HOSTS = 100_000
 
 
 class CollectedJobs:
@@ -54,12 +47,9 @@ class CollectedJobs:
     def __init__(self, name: str) -> None:
         self._name = name
         self._records: list[TraceJob] = []
-        self._starts = array("d")
         self._unfinished: dict[str, tuple[LeftOut, LeftOut]] = {}
         self._wholes: dict[str, int] = {}
         self._users: dict[str, int] = {}
-        self._hosts: set[str] = set()
-        # The most cores that a job had on one node.
         self._node_cores = 1
         self._left_out: Counter[LeftOut] = Counter()
         self._examples: dict[LeftOut, str] = {}
@@ -165,7 +155,7 @@ class CollectedJobs:
                 why: self._left_out[why] for why in LeftOut if why in self._left_out
             },
             examples=self._examples,
-            least=self._least(),
+            node_cores=self._node_cores,
             notes=tuple(self.notes),
         )
 
@@ -174,8 +164,6 @@ class CollectedJobs:
 
         All components start and wait together.
         """
-        if len(self._hosts) < _MOST_HOSTLISTS:
-            self._hosts.add(str(row.get("hosts", "")))
         whole = str(row.get("whole", ""))
         place = self._wholes.setdefault(whole, len(self._records)) if whole else None
         if place is not None and place < len(self._records):
@@ -188,49 +176,12 @@ class CollectedJobs:
             )
             self._left_out[LeftOut.COMPONENT] += 1
             return
-        user, start = str(row.get("user", "")), row.get("start", 0.0)
+        user = str(row.get("user", ""))
         if user:
             number = job.userid or _MADE_UP + len(self._users)
             known = self._users.setdefault(user, number)
             job = msgspec.structs.replace(job, userid=known)
-        self._starts.append(parse_moment(start) if start else 0.0)
         self._records.append(job)
-
-    def _least(self) -> Machine:
-        """Return the smallest machine on which the jobs could have run as they did."""
-        cores = self._node_cores
-        nodes = max(self._named_nodes(), -(-self._most_cores() // cores), 1)
-        return Machine(nodes, cores)
-
-    def _most_cores(self) -> int:
-        """Return the maximum number of cores that were in use at once."""
-        spans = [
-            (start, start + record.run_time, record.cores)
-            for start, record in zip(self._starts, self._records, strict=True)
-            if start > 0
-        ]
-        ends = sorted((end, cores) for _, end, cores in spans)
-        spans.sort()
-        # A job whose start is not known may have run alone.
-        most = max((record.cores for record in self._records), default=0)
-        used = ended = 0
-        for start, _, cores in spans:
-            while ends[ended][0] <= start:
-                used -= ends[ended][1]
-                ended += 1
-            used += cores
-            most = max(most, used)
-        return most
-
-    def _named_nodes(self) -> int:
-        """Return how many different hosts the records name."""
-        names: set[str] = set()
-        for text in self._hosts - {"", _NO_HOSTS}:
-            try:
-                names.update(parse_hostlist(text, _MOST_HOSTS))
-            except ValueError:
-                continue  # a text that is not a hostlist names no node
-        return len(names)
 
 
 def is_remark(line: str) -> bool:

@@ -175,14 +175,14 @@ def _print_table(found: Mapping[str, PolicyResult]) -> None:
 def _machine(trace: Trace, nodes: int | None, cores: int | None) -> Machine:
     """Return the own nodes by the command's options, or else by the trace."""
     known = trace.machine
-    least = trace.least
+    cores = cores or (known.cores if known else trace.node_cores)
     if known is None and nodes is None:
+        largest = -(-max(job.cores for job in trace.jobs) // cores)
         raise TraceError(
             f"{trace.name}: does not say on how many nodes it was recorded",
-            "give --nodes and --cores: its jobs had at least"
-            f" --nodes {least.nodes} --cores {least.cores}",
+            "give --nodes and --cores: its largest job had at least"
+            f" --nodes {largest} --cores {cores}",
         )
-    cores = cores or (known or least).cores
     if nodes is None and known is not None:
         nodes = -(-known.total // cores)
     return Machine(nodes=nodes or 0, cores=cores)

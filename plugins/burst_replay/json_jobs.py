@@ -42,7 +42,6 @@ _LISTED = {
     "limit": ("duration",),
     "cores": ("ncores",),
     "nodes": ("nnodes",),
-    "hosts": ("nodelist",),
     **{name: (name,) for name in ("userid", "name", "queue", "bank")},
 }
 _COUNT = 1000
@@ -146,7 +145,6 @@ def _noted(known: Mapping[str, Any], line: Mapping[str, Any]) -> dict[str, Any]:
             len(group.ranks) * shape_of(group.children).cores for group in has.groups
         )
         row["nnodes"] = len(has.ranks)
-        row["nodelist"] = ",".join(has.execution.nodelist)
     for spec in specs:
         system = spec.get("attributes", {}).get("system", {})
         keys = {"duration", "queue", "bank"} & system.keys()
@@ -216,7 +214,6 @@ def _record_of(job: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         ("account", job.get("account") or its.get("account")),
         ("partition", job.get("partition")),
         ("jobname", job.get("name")),
-        ("nodelist", job.get("nodes")),
         ("cluster", job.get("cluster")),
     ):
         if text:

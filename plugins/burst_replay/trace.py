@@ -105,10 +105,8 @@ class Trace(msgspec.Struct, frozen=True):
     """How many records are not jobs of the trace, by reason."""
     examples: Mapping[LeftOut, str] = {}
     """For some reasons: where the first such record is, and what is wrong with it."""
-    least: Machine = Machine(1, 1)
-    """The smallest machine on which the jobs could have run as they did: by the cores
-    that they used at once, the nodes that are named, and the most cores of a job on one
-    node."""
+    node_cores: int = 1
+    """The most cores that a job had on one node, as far as the file says."""
     notes: tuple[str, ...] = ()
     """What all its records lack, and what was used instead."""
 

@@ -158,7 +158,7 @@ def test_a_log_that_does_not_name_the_machine_says_what_it_was_at_least(
         run(trace)
     assert str(caught.value) == (
         "old.swf: does not say on how many nodes it was recorded; give --nodes and"
-        " --cores: its jobs had at least --nodes 6 --cores 4"
+        " --cores: its largest job had at least --nodes 4 --cores 4"
     )
 
 
