@@ -25,11 +25,11 @@ from burst.model.fsd import format_fsd
 from burst.model.scheduler import Order
 from burst_replay.picture import draw
 from burst_replay.policies import Policy
-from burst_replay.policy_files import PolicyFiles, SiteOptions
+from burst_replay.policy_files import read_policies
 from burst_replay.read_trace import read_trace
 from burst_replay.report import PolicyResult, json_report, policy_result
 from burst_replay.simulator import replay
-from burst_replay.site import Site
+from burst_replay.site import Site, SiteOptions
 from burst_replay.trace import Machine, Trace, TraceError
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -143,15 +143,12 @@ def replay_trace(
             trace = read_trace(path)
         machine = _machine(trace, options.pop("nodes"), options.pop("cores"))
         picture = options.pop("picture")
-        site = SiteOptions(order=Order(options.pop("order")), **options)
+        order = Order(options.pop("order"))
         _tell(trace, machine)
-        tried = PolicyFiles(files, site, machine)
         worths = [*worth, *(FRONTIER if frontier else ())]
-        policies = list(tried.policies(trace, worths))
-        for text in tried.warnings(trace):
-            click.echo(text, err=True)
-        for policy, bought in policies:
-            found[policy.name] = _replay_one(trace, bought, policy)
+        sold = SiteOptions(machine=machine, order=order, **options)
+        for policy, site in read_policies(files, sold, trace, worths):
+            found[policy.name] = _replay_one(trace, site, policy)
     except KeyboardInterrupt:
         if found and not as_json:
             _print_table(found)
