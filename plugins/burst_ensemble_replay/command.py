@@ -32,7 +32,6 @@ from burst_ensemble_replay.simulator import (
     EnsembleOutcome,
     EnsembleSimulator,
     Workload,
-    arrivals_of,
     drawn_job,
 )
 
@@ -145,13 +144,12 @@ def replay(path: Path, target: Target, listing: Listing, **options: Any) -> None
 
 def _workload(options: dict[str, Any]) -> Workload:
     """Return the workload that the options describe. Raises TraceError."""
-    arrivals = []
-    if options["trace"] is not None:
-        trace = read_trace(options["trace"])
-        cores = trace.machine.cores if trace.machine else trace.node_cores
-        arrivals += arrivals_of(trace, options["cores"] or cores)
-    arrivals.sort(key=lambda arrival: arrival.at)
-    return Workload(arrivals, drawn_job(options["seed"], options["failures"]))
+    job = drawn_job(options["seed"], options["failures"])
+    if options["trace"] is None:
+        return Workload(job=job)
+    trace = read_trace(options["trace"])
+    cores = trace.machine.cores if trace.machine else trace.node_cores
+    return Workload(trace.jobs, options["cores"] or cores, job)
 
 
 def _remark(outcome: EnsembleOutcome) -> str:

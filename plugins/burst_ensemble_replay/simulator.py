@@ -9,10 +9,9 @@ import math
 import random
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
 import msgspec
-from burst_ensemble.algorithm import MemberDecision, MemberView, Memory
+from burst_ensemble.algorithm import MemberView, Memory
 from burst_ensemble.config.spec import EnsembleSpec, JobSpec
 from burst_ensemble.core.controller import confirm, look, new_record
 from burst_ensemble.core.intents import (
@@ -25,9 +24,9 @@ from burst_ensemble.core.intents import (
 )
 from burst_ensemble.core.member_job import find_group
 from burst_ensemble.core.record import EnsembleRecord, MemberRecord
-from burst_ensemble.core.wishes import AlgorithmFault, Answer
-from burst_ensemble.runtime.algorithms import Algorithms
-from burst_replay.trace import Trace
+from burst_ensemble.core.wishes import Answer
+from burst_ensemble.runtime.algorithms import AlgorithmCalls, Algorithms
+from burst_replay.trace import TraceJob
 
 from burst_ensemble_replay.member import (
     NodeTimes,
@@ -40,21 +39,14 @@ START = 1_000_000_000.0
 """When a simulation begins, in seconds since the epoch."""
 
 
-class Arrival(msgspec.Struct, frozen=True):
-    """A job that a user submits, independent of the algorithms."""
-
-    at: float
-    """When it is submitted, in seconds from the start of the simulation."""
-    nodes: int
-    run_time: float
-
-
 class Workload(msgspec.Struct, frozen=True):
     """The jobs that a simulated ensemble runs."""
 
-    arrivals: Sequence[Arrival] = ()
-    """Jobs of users, in order of time. Each goes to the least loaded member that can
-    run it."""
+    arrivals: Sequence[TraceJob] = ()
+    """Jobs of users, in the order of their submission. Each goes to the least loaded
+    member that can run it."""
+    node_cores: int = 1
+    """Cores of a node: each of these jobs has whole nodes."""
     job: Callable[[JobSpec, JobRef], SimulatedJob] = lambda job, _: SimulatedJob(
         job.name, job.nodes, float(job.duration) or 600.0
     )
@@ -106,7 +98,7 @@ class EnsembleSimulator:
         workload: Workload,
     ) -> None:
         self._spec = spec
-        self._algorithms = algorithms
+        self._algorithms, self._calls = algorithms, AlgorithmCalls()
         self._workload = workload
         self._record = new_record(spec, START)
         self.members = {
@@ -146,25 +138,26 @@ class EnsembleSimulator:
         return self._outcome(now - START)
 
     def _advance(self, now: float) -> None:
-        while self._arrivals and START + self._arrivals[-1].at <= now:
+        while self._arrivals and START + self._arrivals[-1].submit <= now:
             arrival = self._arrivals.pop()
             for member in self.members.values():
-                member.advance(START + arrival.at)
+                member.advance(START + arrival.submit)
             self._arrive(arrival)
         for member in self.members.values():
             member.advance(now)
 
-    def _arrive(self, arrival: Arrival) -> None:
+    def _arrive(self, arrival: TraceJob) -> None:
+        nodes = -(-arrival.cores // self._workload.node_cores)
         able = [
             (sum(job.nodes for job in member.waiting) + member.busy, place, name)
             for place, (name, member) in enumerate(self.members.items())
-            if not member.ended and self._most[name] >= arrival.nodes
+            if not member.ended and self._most[name] >= nodes
         ]
         if not able:
             self._refused += 1
             return
-        job = SimulatedJob("arrived", arrival.nodes, arrival.run_time)
-        self.members[min(able)[2]].submit(job, START + arrival.at)
+        job = SimulatedJob("arrived", nodes, arrival.run_time)
+        self.members[min(able)[2]].submit(job, START + arrival.submit)
 
     def _check(self, now: float) -> None:
         read = {
@@ -173,10 +166,8 @@ class EnsembleSimulator:
         }
 
         def ask(view: MemberView, memory: Mapping[str, Memory]) -> dict[str, Answer]:
-            return {
-                name: _ask(partial(algorithm.decide, view, memory.get(name, {}), now))
-                for name, algorithm in self._algorithms[view.name].items()
-            }
+            algorithms = self._algorithms[view.name]
+            return self._calls.ask(view.name, algorithms, (view, memory), now)
 
         step = look(self._spec, self._record, read, ask, now)
         done = [(intent, self._do(intent, now)) for intent in step.intents]
@@ -236,21 +227,7 @@ def _member_outcome(
     )
 
 
-def _ask(decide: Callable[[], MemberDecision]) -> Answer:
-    try:
-        return decide()
-    except Exception as error:  # noqa: BLE001  whatever an algorithm raises
-        return AlgorithmFault(f"it raised {error!r}")
-
-
 _UNLIMITED_S = 1200.0
-
-
-def arrivals_of(trace: Trace, cores: int) -> list[Arrival]:
-    """Return the jobs of a trace, each on whole nodes of `cores` cores."""
-    return [
-        Arrival(job.submit, -(-job.cores // cores), job.run_time) for job in trace.jobs
-    ]
 
 
 def drawn_job(seed: int, failures: float) -> Callable[[JobSpec, JobRef], SimulatedJob]:
