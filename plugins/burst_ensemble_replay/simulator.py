@@ -23,7 +23,7 @@ from burst_ensemble.core.intents import (
     SubmitJobs,
 )
 from burst_ensemble.core.member_job import find_group
-from burst_ensemble.core.record import EnsembleRecord, MemberRecord
+from burst_ensemble.core.record import MemberRecord
 from burst_ensemble.core.wishes import Answer
 from burst_ensemble.runtime.algorithms import AlgorithmCalls, Algorithms
 from burst_replay.trace import TraceJob
@@ -100,7 +100,8 @@ class EnsembleSimulator:
         self._spec = spec
         self._algorithms, self._calls = algorithms, AlgorithmCalls()
         self._workload = workload
-        self._record = new_record(spec, START)
+        self.record = new_record(spec, START)
+        """The record that the daemon would have."""
         self.members = {
             each.name: (
                 SimulatedIsolatedMember if each.is_isolated else SimulatedMember
@@ -110,11 +111,6 @@ class EnsembleSimulator:
         self._most = {each.name: each.max for each in spec.members}
         self._arrivals = list(reversed(workload.arrivals))
         self._refused = 0
-
-    @property
-    def record(self) -> EnsembleRecord:
-        """The record that the daemon would have."""
-        return self._record
 
     def run(
         self, longest: float = math.inf, progress: Callable[[float], None] | None = None
@@ -129,7 +125,7 @@ class EnsembleSimulator:
             self._check(now)
             if progress:
                 progress(now - START)
-            if self._record.ended is not None and not self._paid():
+            if self.record.ended is not None and not self._paid():
                 break
             last = now if self._arrivals or self._busy() else last
             if now - last > 3600:
@@ -161,7 +157,7 @@ class EnsembleSimulator:
 
     def _check(self, now: float) -> None:
         read = {
-            name: member.read(self._record.members[name], now)
+            name: member.read(self.record.members[name], now)
             for name, member in self.members.items()
         }
 
@@ -169,9 +165,9 @@ class EnsembleSimulator:
             algorithms = self._algorithms[view.name]
             return self._calls.ask(view.name, algorithms, (view, memory), now)
 
-        step = look(self._spec, self._record, read, ask, now)
+        step = look(self._spec, self.record, read, ask, now)
         done = [(intent, self._do(intent, now)) for intent in step.intents]
-        self._record = confirm(self._spec, step.record, done, now)
+        self.record = confirm(self._spec, step.record, done, now)
 
     def _do(self, intent: Intent, now: float) -> Done:
         member = self.members[intent.member]
@@ -195,7 +191,7 @@ class EnsembleSimulator:
         return any(member.nodes_paid for member in self.members.values())
 
     def _outcome(self, now: float) -> EnsembleOutcome:
-        record = self._record
+        record = self.record
         return EnsembleOutcome(
             name=record.name,
             elapsed_s=now,
