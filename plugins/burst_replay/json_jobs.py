@@ -79,7 +79,7 @@ def read_json(found: CollectedJobs, lines: Iterable[str]) -> None:
         rows = _rows(document)
         if len(rows) == _COUNT and '"t_submit"' in document:
             note = f"it has exactly {_COUNT} jobs: list all by flux jobs --count=0"
-            found.notes[note] = None
+            found.note(note)
         for place, row in enumerate(rows, 1):
             if len(rows) == 1:
                 take(found, row)
@@ -169,7 +169,7 @@ def _part(path: str, value: Any) -> dict[str, Any]:
 
 def _take_noted(found: CollectedJobs, row: Mapping[str, Any]) -> None:
     """Add a job of a journal, from `_noted`. Raises one of MALFORMED."""
-    found.has_attributes = True
+    found.trace.has_attributes = True
     _take_listed(found, row, row.get("attributes", NO_ATTRIBUTES))
 
 
@@ -179,7 +179,7 @@ def _take_listed(
     attributes: Mapping[str, str] = NO_ATTRIBUTES,
 ) -> None:
     """Add a job with the keys of `flux jobs`. Raises one of MALFORMED."""
-    found.numbers_of_host = True
+    found.trace.numbers_of_host = True
     start, end = row.get("t_run"), row.get("t_cleanup")
     if not row["t_submit"] or (start and not end):
         # The times of a job submitted before the journal begins are not known.

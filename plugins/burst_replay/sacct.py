@@ -95,7 +95,8 @@ class _Table:
             names, delimiter = _split_names(line)
             if delimiter:
                 self._names, self._delimiter = names, delimiter
-                found.notes.update(dict.fromkeys(_notes(names)))
+                for note in _notes(names):
+                    found.note(note)
                 return
         if not self._names:
             raise ValueError("it comes before the names of the fields")

@@ -52,10 +52,10 @@ def read_swf(found: CollectedJobs, lines: Iterable[str]) -> None:
     if nodes:
         cores = processors // nodes
         # Where nodes differ, as many as have all the processors.
-        found.machine = Machine(nodes=-(-processors // cores), cores=cores)
+        found.trace.machine = Machine(nodes=-(-processors // cores), cores=cores)
         if processors % nodes:
             note = f"its header says {nodes} nodes with {processors} processors"
-            found.notes[note] = None
+            found.note(note)
 
 
 def _take(found: CollectedJobs, fields: list[str]) -> None:

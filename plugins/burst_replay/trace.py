@@ -85,25 +85,25 @@ class LeftOut(enum.StrEnum):
     UNREADABLE = "unreadable", "broken lines left out"
 
 
-class Trace(msgspec.Struct, frozen=True):
+class Trace(msgspec.Struct):
     """The contents of a trace file."""
 
     name: str
-    jobs: tuple[TraceJob, ...]
+    jobs: tuple[TraceJob, ...] = ()
     """The jobs in the order of their submission."""
     machine: Machine | None = None
     """The machine on which it was recorded; None if the file does not say."""
     numbers_of_host: bool = False
     """Whether its user numbers are those of this host, and not made up."""
-    users: Mapping[str, int] = {}
+    users: dict[str, int] = {}
     """The numbers of its users by name; empty if the file has no names."""
     has_attributes: bool = False
     """Whether it has the attributes of its jobs."""
     started: float = 0.0
     """When the trace starts, in seconds since the epoch; 0 if it does not say."""
-    left_out: Mapping[LeftOut, int] = {}
+    left_out: dict[LeftOut, int] = {}
     """How many records are not jobs of the trace, by reason."""
-    examples: Mapping[LeftOut, str] = {}
+    examples: dict[LeftOut, str] = {}
     """For some reasons: where the first such record is, and what is wrong with it."""
     node_cores: int = 1
     """The most cores that a job had on one node, as far as the file says."""
