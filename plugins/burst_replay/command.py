@@ -190,8 +190,8 @@ def _tell(trace: Trace, machine: Machine) -> None:
         f"{trace.name}: {counted(len(trace.jobs), 'job')} on"
         f" {counted(machine.nodes, 'node')} of {counted(machine.cores, 'core')}"
     )
-    text = "; ".join((text, *trace.left_out_texts, *trace.notes))
-    click.echo(text, err=True)
+    told = filter(None, (text, trace.left_out_text, *trace.notes))
+    click.echo("; ".join(told), err=True)
 
 
 def _replay_one(trace: Trace, site: Site, policy: Policy) -> PolicyResult:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Self
 
 import msgspec
 
@@ -58,31 +57,23 @@ class Machine(msgspec.Struct, frozen=True):
 
 
 class LeftOut(enum.StrEnum):
-    """Why a record of a file is not a job of the trace: the name in JSON, and words.
+    """Why a record of a file is not a job of the trace; docs/replay.md explains each.
 
-    docs/replay.md explains each.
+    They are told in this order.
     """
 
-    told: str
-
-    def __new__(cls, name: str, told: str) -> Self:
-        """Make a reason from its name, and the words that follow the count."""
-        made = str.__new__(cls, name)
-        made._value_, made.told = name, told
-        return made
-
-    NEVER_RAN = "never_ran", "more never ran"
-    STILL_WAITED = "still_waited", "left out that still waited at its end"
-    STILL_RAN = "still_ran", "left out that still ran at its end"
-    ENDED_BEFORE_START = "ended_before_start", "left out that ended before they started"
-    NO_TIME = "no_time", "left out without a time that can be read"
-    NO_CORES = "no_cores", "left out without a number of cores"
-    STEP = "step", "steps of jobs left out"
-    COMPONENT = "component", "added to the first component of their heterogeneous job"
-    ARRAY = "array", "left out that sum up arrays"
-    REPEATED = "repeated", "left out that occur again"
-    OTHER = "other", "other records left out"
-    UNREADABLE = "unreadable", "broken lines left out"
+    NEVER_RAN = enum.auto()
+    STILL_WAITED = enum.auto()
+    STILL_RAN = enum.auto()
+    ENDED_BEFORE_START = enum.auto()
+    NO_TIME = enum.auto()
+    NO_CORES = enum.auto()
+    STEP = enum.auto()
+    COMPONENT = enum.auto()
+    ARRAY = enum.auto()
+    REPEATED = enum.auto()
+    OTHER = enum.auto()
+    UNREADABLE = enum.auto()
 
 
 class Trace(msgspec.Struct):
@@ -111,14 +102,8 @@ class Trace(msgspec.Struct):
     """What all its records lack, and what was used instead."""
 
     @property
-    def left_out_texts(self) -> list[str]:
-        """Return the counts of `left_out` in words, one text for each reason."""
-        found = []
-        for reason, count in self.left_out.items():
-            text = f"{count} {reason.told}"
-            if count == 1:
-                text = text.replace("lines", "line").replace("steps", "step")
-            if reason in self.examples:
-                text += f" ({self.examples[reason]})"
-            found.append(text)
-        return found
+    def left_out_text(self) -> str:
+        """Return the counts of `left_out`, with examples; empty if there are none."""
+        examples = {why: f" ({text})" for why, text in self.examples.items()}
+        told = [f"{n} {why}{examples.get(why, '')}" for why, n in self.left_out.items()]
+        return f"left out: {', '.join(told)}" if told else ""

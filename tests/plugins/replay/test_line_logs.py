@@ -245,8 +245,7 @@ def test_jobs_are_by_submission_and_end_at_their_limit() -> None:
 
 def test_what_is_left_out_is_told_with_the_first_of_each() -> None:
     lines = ["1 2 3", swf(used=10**12), swf(submit=-1), swf(), swf(run_time=0)]
-    assert read_with(read_swf, lines).left_out_texts == [
-        "1 more never ran",
-        "1 left out without a time that can be read (line 3: an impossible time)",
-        "2 broken lines left out (line 1: 3 of 18 fields)",
-    ]
+    assert read_with(read_swf, lines).left_out_text == (
+        "left out: 1 never_ran, 1 no_time (line 3: an impossible time),"
+        " 2 unreadable (line 1: 3 of 18 fields)"
+    )
