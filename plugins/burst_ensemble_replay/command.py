@@ -22,7 +22,7 @@ from burst.cli.listing import (
     print_json,
     print_rows,
 )
-from burst.cli.numbers import Duration, Finite
+from burst.cli.numbers import Finite, duration_option
 from burst.cli.progress import show_progress
 from burst.cli.target import Target, target_options
 from burst.errors import ConfigError
@@ -81,19 +81,9 @@ _ROWS = (
     type=click.IntRange(min=1),
     help="Cores of a node, for the jobs of the trace. Default: from the trace.",
 )
-@click.option(
-    "--boot",
-    default="5m",
-    show_default=True,
-    type=Duration(),
-    help="Time from the request for a node until it is online.",
-)
-@click.option(
-    "--teardown",
-    default="1m",
-    show_default=True,
-    type=Duration(),
-    help="Time for which a node is paid after it is given back.",
+@duration_option("--boot", "Time from the request for a node until it is online.", "5m")
+@duration_option(
+    "--teardown", "Time for which a node is paid after it is given back.", "1m"
 )
 @click.option(
     "--price",
@@ -102,13 +92,11 @@ _ROWS = (
     type=Finite(),
     help="Price of a node for an hour.",
 )
-@click.option(
+@duration_option(
     "--longest",
-    default="7d",
-    show_default=True,
-    type=Duration(),
-    help="Longest time to simulate. It stops earlier if all members have ended, or an"
-    " hour after the last job.",
+    "Longest time to simulate. It stops earlier if all members have ended, or an hour"
+    " after the last job.",
+    "7d",
 )
 @target_options
 @listing_options

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 import msgspec
@@ -19,7 +19,7 @@ from burst.cli.listing import (
     print_json,
     print_rows,
 )
-from burst.cli.numbers import Duration, Finite
+from burst.cli.numbers import Finite, duration_option
 from burst.cli.progress import show_progress, show_wait
 from burst.model.fsd import format_fsd
 from burst.model.scheduler import Order
@@ -31,8 +31,6 @@ from burst_replay.report import PolicyResult, json_report, policy_result
 from burst_replay.simulator import replay
 from burst_replay.site import Site, SiteOptions
 from burst_replay.trace import Machine, Trace, TraceError
-
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 FRONTIER = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 """The worths that `--frontier` tries."""
@@ -53,14 +51,6 @@ _COLUMNS = (
     Column("BURSTS", lambda row: row["bursts"]),
     Column("REFUSED", lambda row: row["refused"]),
 )
-
-
-def _duration_option(
-    name: str, text: str, default: str | None = None
-) -> Callable[[_Command], _Command]:
-    return click.option(
-        name, type=Duration(), help=text, default=default, show_default=True
-    )
 
 
 @click.command("replay")
@@ -92,15 +82,15 @@ def _duration_option(
     help="How own nodes are scheduled: in the order of submission (fifo), or with"
     " backfill that does not delay the first waiting job (easy) or any (conservative).",
 )
-@_duration_option(
+@duration_option(
     "--boot",
     "How long bought nodes take to come online. Default: as the bought offer of"
     " --policy says, else 5m.",
 )
-@_duration_option(
+@duration_option(
     "--teardown", "How long nodes are paid after they are given back.", "1m"
 )
-@_duration_option(
+@duration_option(
     "--idle",
     "How long an idle burst is kept. Default: [deadlines] idle of a --policy file that"
     " names providers, else not at all.",
