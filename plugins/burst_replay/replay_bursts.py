@@ -100,7 +100,7 @@ class ReplayBursts:
         self._jobs = trace.jobs
         self._events = events
         self._settings = site.reserving
-        self._spending = Spending(self._settings, policy.userids, self._payer)
+        self._spending = Spending(self._settings, policy.rules.userids, self._payer)
         self._times = site.past_times
         self._catalog = OfferCatalog(
             offers=site.offers, known=site.offers, failures=Failures()
@@ -169,7 +169,8 @@ class ReplayBursts:
         number = self._on.pop(job, None)
         if number is None:
             return False
-        bought, rules = self._bursts[number], self._policy.rules
+        bought = self._bursts[number]
+        rules = [rule for rule, _ in self._policy.rules.terms]
         bought.end(JobId(job + 1), rules, self._times, self._epoch(now))
         self._with_room[number] = bought
         if not bought.busy:
