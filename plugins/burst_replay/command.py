@@ -133,10 +133,10 @@ def replay_trace(
             trace = read_trace(path)
         machine = _machine(trace, options.pop("nodes"), options.pop("cores"))
         picture = options.pop("picture")
-        order = Order(options.pop("order"))
+        order, teardown = Order(options.pop("order")), options.pop("teardown")
+        sold = SiteOptions(Site(machine, order, teardown=teardown), **options)
         _tell(trace, machine)
         worths = [*worth, *(FRONTIER if frontier else ())]
-        sold = SiteOptions(machine=machine, order=order, **options)
         for policy, site in read_policies(files, sold, trace, worths):
             found[policy.name] = _replay_one(trace, site, policy)
     except KeyboardInterrupt:
@@ -163,16 +163,16 @@ def _machine(trace: Trace, nodes: int | None, cores: int | None) -> Machine:
     """Return the own nodes by the command's options, or else by the trace."""
     known = trace.machine
     cores = cores or (known.cores if known else trace.node_cores)
-    if known is None and nodes is None:
-        largest = -(-max(job.cores for job in trace.jobs) // cores)
-        raise TraceError(
-            f"{trace.name}: does not say on how many nodes it was recorded",
-            "give --nodes and --cores: its largest job had at least"
-            f" --nodes {largest} --cores {cores}",
-        )
-    if nodes is None and known is not None:
-        nodes = -(-known.total // cores)
-    return Machine(nodes=nodes or 0, cores=cores)
+    if nodes is not None:
+        return Machine(nodes, cores)
+    if known is not None:
+        return Machine(-(-known.total // cores), cores)
+    largest = -(-max(job.cores for job in trace.jobs) // cores)
+    raise TraceError(
+        f"{trace.name}: does not say on how many nodes it was recorded",
+        "give --nodes and --cores: its largest job had at least"
+        f" --nodes {largest} --cores {cores}",
+    )
 
 
 def _tell(trace: Trace, machine: Machine) -> None:

@@ -125,10 +125,9 @@ class Site(msgspec.Struct, frozen=True):
 class SiteOptions(msgspec.Struct, frozen=True):
     """The options of the command, times in seconds; None for the file's value."""
 
-    machine: Machine
-    order: Order
+    base: Site
+    """What no file changes: own nodes, their scheduler, and the tear-down."""
     boot: float | None
-    teardown: float
     idle: float | None
     price: float | None
 
@@ -138,10 +137,8 @@ class SiteOptions(msgspec.Struct, frozen=True):
         if self.idle is not None:
             idle = Seconds(self.idle)
             deadlines = msgspec.structs.replace(deadlines, idle=idle)
-        return Site(
-            machine=self.machine,
-            order=self.order,
+        return msgspec.structs.replace(
+            self.base,
             settings=msgspec.structs.replace(settings, deadlines=deadlines),
             offers=sold_offers(settings, offers, self.price, self.boot),
-            teardown=self.teardown,
         )
