@@ -308,7 +308,8 @@ class ReplayBursts:
             end=candidate.lease_end,
         )
         online = now + offer.join_time
-        payer, up = self._payer_by_rule(demand), self._epoch(online)
+        payer = self._payer(JobId(job + 1), demand.preferences.rule)
+        up = self._epoch(online)
         self._bursts[number] = BoughtBurst(lease, demand, payer, up, self._settings)
         self._on[job] = number
         self.made[job] = lease.nodes
@@ -318,20 +319,16 @@ class ReplayBursts:
     def _use(self, number: int, job: int, demand: Demand, now: float) -> None:
         """Run a job on the nodes of a live burst that it was given."""
         bought = self._bursts[number]
-        bought.use(demand, self._payer_by_rule(demand), self._epoch(now))
+        payer = self._payer(JobId(job + 1), demand.preferences.rule)
+        bought.use(demand, payer, self._epoch(now))
         if not bought.free:
             del self._with_room[number]
         self._on[job] = number
         self._context = None
 
-    def _payer(self, job: JobId) -> Payer:
+    def _payer(self, job: JobId, rule: str = "") -> Payer:
         facts = self._jobs[job - 1]
-        return Payer(facts.userid, facts.bank, facts.queue)
-
-    def _payer_by_rule(self, demand: Demand) -> Payer:
-        assert demand.job is not None
-        payer = self._payer(demand.job)
-        return msgspec.structs.replace(payer, rule=demand.preferences.rule)
+        return Payer(facts.userid, facts.bank, facts.queue, rule)
 
     def _take_down(self, number: int, now: float) -> None:
         self._with_room.pop(number).take_down(self._epoch(now))
