@@ -42,7 +42,7 @@ from burst.core.worth.ledger import Costs, NodeSeconds, Payer, counted, settle
 from burst.core.worth.online_times import OnlineTimes
 from burst.model.burst import BurstId, Lease
 from burst.model.jobid import JobId
-from burst.model.lead import Bootstrap, LeadIdentity
+from burst.model.lead import NO_LEAD
 from burst.model.reason import Reason
 from burst.model.request import ResourceRequest
 from burst.model.shape import Shape
@@ -51,18 +51,6 @@ from burst_replay.policies import Asks, Policy
 from burst_replay.site import Site
 from burst_replay.spending import Spending
 from burst_replay.trace import Trace
-
-_NO_RANKS = LeadIdentity(
-    kind="replay",
-    version="",
-    uri="",
-    owner="",
-    hosts=(),
-    shapes=(),
-    bootstrap=Bootstrap(hosts=()),
-    endpoint="",
-    certificate="",
-)
 
 
 class Due(enum.IntEnum):
@@ -105,7 +93,7 @@ class ReplayBursts:
         self._catalog = OfferCatalog(
             offers=site.offers, known=site.offers, failures=Failures()
         )
-        self._constraints = Constraints(_NO_RANKS)
+        self._constraints = Constraints(NO_LEAD)
         self._purchase = cache(partial(purchase_of, times=OnlineTimes(self._times)))
         # The offers that a job may have by its preferences, in order.
         self._wanted = cache(
@@ -238,7 +226,7 @@ class ReplayBursts:
                 for bought in self._with_room.values()
                 if plan.share or not bought.busy
             ]
-            isolated = IsolatedFacts(_NO_RANKS)
+            isolated = IsolatedFacts(NO_LEAD)
             eligible = Eligibility(
                 self._catalog,
                 Usage(LimitSettings(), {}, may_buy),
