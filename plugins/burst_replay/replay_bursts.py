@@ -186,11 +186,13 @@ class ReplayBursts:
         """Take down bursts that no waiting job took, now or after their idle time."""
         for number in sorted(self._emptied):
             bought = self._bursts[number]
-            left = 0.0 if bought.busy else bought.view(self._epoch(now)).source.stays
+            if bought.busy:
+                continue
+            left = bought.view(self._epoch(now)).source.stays
             if left:
                 bought.idle_until = now + left
                 heappush(self._events, (now + left, Due.IDLE, number))
-            elif not bought.busy:
+            else:
                 self._take_down(number, now)
         self._emptied.clear()
 
