@@ -33,7 +33,8 @@ from burst_ensemble.core.job_rows import MemberState
 from burst_ensemble.core.reading import SizedReading
 from burst_ensemble.core.views import make_views, take_in
 from burst_ensemble_replay.member import NodeTimes
-from burst_ensemble_replay.simulator import Arrival, EnsembleSimulator, Workload
+from burst_ensemble_replay.simulator import EnsembleSimulator, Workload
+from burst_replay.trace import TraceJob
 
 from benchmarks.table import Goal, Measure, main_of
 from burst.config import convert
@@ -142,12 +143,12 @@ def _seconds(call: Any) -> float:
     return time.thread_time() - begun
 
 
-def drawn_arrivals(hours: float, per_hour: float, seed: int) -> list[Arrival]:
+def drawn_arrivals(hours: float, per_hour: float, seed: int) -> list[TraceJob]:
     """Return the jobs of `hours` hours. Twice, their rate rises to the double of the
     mean, `per_hour`, and falls to zero.
     """
     draw = random.Random(seed)
-    found: list[Arrival] = []
+    found: list[TraceJob] = []
     at, length = 0.0, hours * 3600
     while True:
         at += draw.expovariate(2 * per_hour / 3600)
@@ -157,7 +158,8 @@ def drawn_arrivals(hours: float, per_hour: float, seed: int) -> list[Arrival]:
         # highest rate.
         if draw.random() < (1 - math.cos(4 * math.pi * at / length)) / 2:
             run_time = draw.lognormvariate(math.log(600), 0.8)
-            found.append(Arrival(at, draw.choice(_SIZES), round(run_time, 1)))
+            nodes, run_time = draw.choice(_SIZES), round(run_time, 1)
+            found.append(TraceJob(at, run_time, nodes, limit=run_time))
 
 
 def day(algorithm: Algorithm) -> tuple[float, float]:

@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
 from burst.model.fsd import parse_fsd
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 class Duration(click.ParamType[float]):
@@ -27,6 +30,15 @@ class Duration(click.ParamType[float]):
         if math.isinf(seconds):
             self.fail(f"{value} never ends", param, ctx)
         return seconds
+
+
+def duration_option(
+    name: str, text: str, default: str | None = None
+) -> Callable[[_Command], _Command]:
+    """Return the decorator that adds an option with a duration; `text` is its help."""
+    return click.option(
+        name, type=Duration(), help=text, default=default, show_default=True
+    )
 
 
 class Finite(click.FloatRange):

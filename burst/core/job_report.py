@@ -15,6 +15,7 @@ import msgspec
 from burst.core.burst_story import sentence
 from burst.core.guest_view import OWNER_SEES
 from burst.core.losses import loss_of, reclaim_of
+from burst.core.plan.capacity import own_ranks
 from burst.core.records import Records
 from burst.core.report import Row
 from burst.core.select.constraints import Constraints
@@ -135,7 +136,8 @@ def _may_fit(job: ActiveJob, records: Records, world: World) -> bool:
     """Tell whether own nodes would do for a job if all were up and idle, if known."""
     if job.request is None or world.lead is None:
         return True
-    own = OwnNodes(records, world, Constraints(world.identity))
+    ranks = own_ranks(records, world.lead, world.identity)
+    own = OwnNodes(world, Constraints(world.identity), ranks)
     return own.fits_when_up(job.request)
 
 

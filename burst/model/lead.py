@@ -132,6 +132,20 @@ class LeadIdentity(msgspec.Struct, frozen=True, kw_only=True):
         return is_other or self.is_guest(userid)
 
 
+NO_LEAD = LeadIdentity(
+    kind="none",
+    version="",
+    uri="",
+    owner="",
+    hosts=(),
+    shapes=(),
+    bootstrap=Bootstrap(hosts=()),
+    endpoint="",
+    certificate="",
+)
+"""A lead without any rank, where there is none."""
+
+
 class JobState(enum.Enum):
     """Flux's job states (RFC 21) that matter for bursts."""
 

@@ -15,13 +15,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from burst.errors import BurstError, NotFound, ProviderError, Refused
 from burst.kits.atomic_file import write_atomically
 from burst.kits.job_tasks import JobTasks
 from burst.kits.private_dir import disk_errors
 from burst.model.finding import Finding, ok, wrong
-from burst.model.lead import Bootstrap
-from burst.provider import BurstId, BurstSpec, LeadIdentity, Phase
+from burst.model.lead import NO_LEAD
+from burst.provider import BurstId, BurstSpec, Phase
 from burst_command.protocol import LIMIT_S
 from burst_command.settings import CommandSettings
 
@@ -29,17 +31,6 @@ if TYPE_CHECKING:
     from burst_command.provider import CommandProvider
 
 NODES = 2
-NO_LEAD = LeadIdentity(
-    kind="none",
-    version="",
-    uri="",
-    owner="check",
-    hosts=(),
-    shapes=(),
-    bootstrap=Bootstrap(hosts=()),
-    endpoint="",
-    certificate="",
-)
 _BEAT_S = 1
 _PAUSE_S = 0.5
 _BURST = BurstId("burst-check-0")
@@ -100,7 +91,7 @@ class _Check:
             hosts=tuple(hosts[: settings.max_nodes]),
             ranks=(),
             shape=offer.shape,
-            lead=NO_LEAD,
+            lead=msgspec.structs.replace(NO_LEAD, owner="check"),
         )
         self._begun = False
         """Whether anything may have been made."""

@@ -13,7 +13,7 @@ from burst_ensemble.config.spec import NAME_OF_MEMBER
 from burst_ensemble.runtime.files import environment_of
 
 from burst import log
-from burst.cli.numbers import Duration
+from burst.cli.numbers import duration_option
 from burst.errors import ConfigError
 from burst.runtime.connect import connect
 from burst.wakeup import on_signals
@@ -49,20 +49,14 @@ from burst_ensemble_agent.client import AgentClient
     " only.",
 )
 @click.option("--uri", default="", help="URI of the instance. Default: FLUX_URI.")
-@click.option(
-    "--start",
-    type=Duration(),
-    default="10m",
-    show_default=True,
-    help="How long to wait at the start for the instance to answer.",
+@duration_option(
+    "--start", "How long to wait at the start for the instance to answer.", "10m"
 )
-@click.option(
+@duration_option(
     "--gone",
-    type=Duration(),
-    default="1m",
-    show_default=True,
-    help="How long the instance may not answer later. After this time it counts as"
-    " ended, and the agent ends.",
+    "How long the instance may not answer later. After this time it counts as ended,"
+    " and the agent ends.",
+    "1m",
 )
 def agent(  # noqa: PLR0913, PLR0917 - one for each option
     about: str,

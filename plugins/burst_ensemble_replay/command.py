@@ -22,7 +22,7 @@ from burst.cli.listing import (
     print_json,
     print_rows,
 )
-from burst.cli.numbers import Duration, Finite
+from burst.cli.numbers import Finite, duration_option
 from burst.cli.progress import show_progress
 from burst.cli.target import Target, target_options
 from burst.errors import ConfigError
@@ -32,7 +32,6 @@ from burst_ensemble_replay.simulator import (
     EnsembleOutcome,
     EnsembleSimulator,
     Workload,
-    arrivals_of,
     drawn_job,
 )
 
@@ -82,19 +81,9 @@ _ROWS = (
     type=click.IntRange(min=1),
     help="Cores of a node, for the jobs of the trace. Default: from the trace.",
 )
-@click.option(
-    "--boot",
-    default="5m",
-    show_default=True,
-    type=Duration(),
-    help="Time from the request for a node until it is online.",
-)
-@click.option(
-    "--teardown",
-    default="1m",
-    show_default=True,
-    type=Duration(),
-    help="Time for which a node is paid after it is given back.",
+@duration_option("--boot", "Time from the request for a node until it is online.", "5m")
+@duration_option(
+    "--teardown", "Time for which a node is paid after it is given back.", "1m"
 )
 @click.option(
     "--price",
@@ -103,13 +92,11 @@ _ROWS = (
     type=Finite(),
     help="Price of a node for an hour.",
 )
-@click.option(
+@duration_option(
     "--longest",
-    default="7d",
-    show_default=True,
-    type=Duration(),
-    help="Longest time to simulate. It stops earlier if all members have ended, or an"
-    " hour after the last job.",
+    "Longest time to simulate. It stops earlier if all members have ended, or an hour"
+    " after the last job.",
+    "7d",
 )
 @target_options
 @listing_options
@@ -145,13 +132,12 @@ def replay(path: Path, target: Target, listing: Listing, **options: Any) -> None
 
 def _workload(options: dict[str, Any]) -> Workload:
     """Return the workload that the options describe. Raises TraceError."""
-    arrivals = []
-    if options["trace"] is not None:
-        trace = read_trace(options["trace"])
-        known = trace.machine or trace.least
-        arrivals += arrivals_of(trace, options["cores"] or known.cores)
-    arrivals.sort(key=lambda arrival: arrival.at)
-    return Workload(arrivals, drawn_job(options["seed"], options["failures"]))
+    job = drawn_job(options["seed"], options["failures"])
+    if options["trace"] is None:
+        return Workload(job=job)
+    trace = read_trace(options["trace"])
+    cores = trace.machine.cores if trace.machine else trace.node_cores
+    return Workload(trace.jobs, options["cores"] or cores, job)
 
 
 def _remark(outcome: EnsembleOutcome) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import heapq
 import math
 from collections import deque
-from itertools import islice
 
 import msgspec
 from burst_ensemble.core.job_rows import JobRow, JobsSeen, MemberState, count_jobs
@@ -169,11 +168,9 @@ class SimulatedMember:
 
     def _next_change(self) -> float:
         """Return the time of the next event; infinity if there is none."""
-        ends = [self._running[0][0]] if self._running else []
-        return min(
-            [*ends, *islice(self._booting, 1), *islice(self._leaving, 1)],
-            default=math.inf,
-        )
+        changes = [line[0] for line in (self._booting, self._leaving) if line]
+        changes += [end for end, *_ in self._running[:1]]
+        return min(changes, default=math.inf)
 
     def _boot(self, nodes: int, now: float) -> None:
         self._booting.extend([now + self.times.boot] * nodes)

@@ -9,10 +9,9 @@ import math
 import random
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
 import msgspec
-from burst_ensemble.algorithm import MemberDecision, MemberView, Memory
+from burst_ensemble.algorithm import MemberView, Memory
 from burst_ensemble.config.spec import EnsembleSpec, JobSpec
 from burst_ensemble.core.controller import confirm, look, new_record
 from burst_ensemble.core.intents import (
@@ -24,10 +23,10 @@ from burst_ensemble.core.intents import (
     SubmitJobs,
 )
 from burst_ensemble.core.member_job import find_group
-from burst_ensemble.core.record import EnsembleRecord, MemberRecord
-from burst_ensemble.core.wishes import AlgorithmFault, Answer
-from burst_ensemble.runtime.algorithms import Algorithms
-from burst_replay.trace import Trace
+from burst_ensemble.core.record import MemberRecord
+from burst_ensemble.core.wishes import Answer
+from burst_ensemble.runtime.algorithms import AlgorithmCalls, Algorithms
+from burst_replay.trace import TraceJob
 
 from burst_ensemble_replay.member import (
     NodeTimes,
@@ -40,21 +39,14 @@ START = 1_000_000_000.0
 """When a simulation begins, in seconds since the epoch."""
 
 
-class Arrival(msgspec.Struct, frozen=True):
-    """A job that a user submits, independent of the algorithms."""
-
-    at: float
-    """When it is submitted, in seconds from the start of the simulation."""
-    nodes: int
-    run_time: float
-
-
 class Workload(msgspec.Struct, frozen=True):
     """The jobs that a simulated ensemble runs."""
 
-    arrivals: Sequence[Arrival] = ()
-    """Jobs of users, in order of time. Each goes to the least loaded member that can
-    run it."""
+    arrivals: Sequence[TraceJob] = ()
+    """Jobs of users, in the order of their submission. Each goes to the least loaded
+    member that can run it."""
+    node_cores: int = 1
+    """Cores of a node: each of these jobs has whole nodes."""
     job: Callable[[JobSpec, JobRef], SimulatedJob] = lambda job, _: SimulatedJob(
         job.name, job.nodes, float(job.duration) or 600.0
     )
@@ -106,9 +98,10 @@ class EnsembleSimulator:
         workload: Workload,
     ) -> None:
         self._spec = spec
-        self._algorithms = algorithms
+        self._algorithms, self._calls = algorithms, AlgorithmCalls()
         self._workload = workload
-        self._record = new_record(spec, START)
+        self.record = new_record(spec, START)
+        """The record that the daemon would have."""
         self.members = {
             each.name: (
                 SimulatedIsolatedMember if each.is_isolated else SimulatedMember
@@ -118,11 +111,6 @@ class EnsembleSimulator:
         self._most = {each.name: each.max for each in spec.members}
         self._arrivals = list(reversed(workload.arrivals))
         self._refused = 0
-
-    @property
-    def record(self) -> EnsembleRecord:
-        """The record that the daemon would have."""
-        return self._record
 
     def run(
         self, longest: float = math.inf, progress: Callable[[float], None] | None = None
@@ -137,7 +125,7 @@ class EnsembleSimulator:
             self._check(now)
             if progress:
                 progress(now - START)
-            if self._record.ended is not None and not self._paid():
+            if self.record.ended is not None and not self._paid():
                 break
             last = now if self._arrivals or self._busy() else last
             if now - last > 3600:
@@ -146,41 +134,40 @@ class EnsembleSimulator:
         return self._outcome(now - START)
 
     def _advance(self, now: float) -> None:
-        while self._arrivals and START + self._arrivals[-1].at <= now:
+        while self._arrivals and START + self._arrivals[-1].submit <= now:
             arrival = self._arrivals.pop()
             for member in self.members.values():
-                member.advance(START + arrival.at)
+                member.advance(START + arrival.submit)
             self._arrive(arrival)
         for member in self.members.values():
             member.advance(now)
 
-    def _arrive(self, arrival: Arrival) -> None:
+    def _arrive(self, arrival: TraceJob) -> None:
+        nodes = -(-arrival.cores // self._workload.node_cores)
         able = [
             (sum(job.nodes for job in member.waiting) + member.busy, place, name)
             for place, (name, member) in enumerate(self.members.items())
-            if not member.ended and self._most[name] >= arrival.nodes
+            if not member.ended and self._most[name] >= nodes
         ]
         if not able:
             self._refused += 1
             return
-        job = SimulatedJob("arrived", arrival.nodes, arrival.run_time)
-        self.members[min(able)[2]].submit(job, START + arrival.at)
+        job = SimulatedJob("arrived", nodes, arrival.run_time)
+        self.members[min(able)[2]].submit(job, START + arrival.submit)
 
     def _check(self, now: float) -> None:
         read = {
-            name: member.read(self._record.members[name], now)
+            name: member.read(self.record.members[name], now)
             for name, member in self.members.items()
         }
 
         def ask(view: MemberView, memory: Mapping[str, Memory]) -> dict[str, Answer]:
-            return {
-                name: _ask(partial(algorithm.decide, view, memory.get(name, {}), now))
-                for name, algorithm in self._algorithms[view.name].items()
-            }
+            algorithms = self._algorithms[view.name]
+            return self._calls.ask(view.name, algorithms, (view, memory), now)
 
-        step = look(self._spec, self._record, read, ask, now)
+        step = look(self._spec, self.record, read, ask, now)
         done = [(intent, self._do(intent, now)) for intent in step.intents]
-        self._record = confirm(self._spec, step.record, done, now)
+        self.record = confirm(self._spec, step.record, done, now)
 
     def _do(self, intent: Intent, now: float) -> Done:
         member = self.members[intent.member]
@@ -204,7 +191,7 @@ class EnsembleSimulator:
         return any(member.nodes_paid for member in self.members.values())
 
     def _outcome(self, now: float) -> EnsembleOutcome:
-        record = self._record
+        record = self.record
         return EnsembleOutcome(
             name=record.name,
             elapsed_s=now,
@@ -236,21 +223,7 @@ def _member_outcome(
     )
 
 
-def _ask(decide: Callable[[], MemberDecision]) -> Answer:
-    try:
-        return decide()
-    except Exception as error:  # noqa: BLE001  whatever an algorithm raises
-        return AlgorithmFault(f"it raised {error!r}")
-
-
 _UNLIMITED_S = 1200.0
-
-
-def arrivals_of(trace: Trace, cores: int) -> list[Arrival]:
-    """Return the jobs of a trace, each on whole nodes of `cores` cores."""
-    return [
-        Arrival(job.submit, -(-job.cores // cores), job.run_time) for job in trace.jobs
-    ]
 
 
 def drawn_job(seed: int, failures: float) -> Callable[[JobSpec, JobRef], SimulatedJob]:

@@ -21,7 +21,7 @@ from burst.core.plan.demands import Demand
 from burst.core.plan.fit import NodePool
 from burst.core.plan.sources import LiveBurst
 from burst.core.worth.keeping import kept_idle
-from burst.core.worth.ledger import Entry, Payer, Use, count, extend, open_entry
+from burst.core.worth.ledger import Payer, Use, count, extend, open_entry
 from burst.core.worth.life import Life, lives_until
 from burst.core.worth.stage_times import ProviderTimes
 from burst.model.burst import Lease
@@ -109,9 +109,9 @@ class BoughtBurst:
         view.source.stays = max(0.0, until - now)
         return view
 
-    def take_down(self, now: float) -> Entry:
-        """Give the burst back; return its entry, to be settled when it is gone."""
-        return count(self.entry, Use("teardown"), now, joined=True)
+    def take_down(self, now: float) -> None:
+        """Give the burst back; it costs money until it is gone."""
+        self.entry = count(self.entry, Use("teardown"), now, joined=True)
 
     def _run(self, demand: Demand, at: float) -> None:
         assert demand.job is not None

@@ -5,15 +5,12 @@ from __future__ import annotations
 
 import csv
 import sys
-from array import array
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
 from burst.errors import MALFORMED
-from burst.model.ranks import parse_hostlist
 from burst_replay.log_times import (
     NoTime,
     is_known,
@@ -26,54 +23,37 @@ from burst_replay.trace import (
     MOST_CORES,
     NO_ATTRIBUTES,
     LeftOut,
-    Machine,
     Trace,
     TraceJob,
 )
 
 Row = dict[str, str | float]
 """The fields of a job, with values as its log writes them: `submit`, `start`, `end`,
-`elapsed` (used before `end`), `limit`, `cores`, `nodes`, `hosts` (a hostlist, RFC 29),
-`user` and `userid`, `name`, `queue`, `bank`, and `whole`, the heterogeneous job that it
-is a component of. Fields that the log does not have are left out."""
+`elapsed` (used before `end`), `limit`, `cores`, `nodes`, `user` and `userid`, `name`,
+`queue`, `bank`, and `whole`, the heterogeneous job that it is a component of. Fields
+that the log does not have are left out."""
 
 _Record = TypeVar("_Record")
 
 _MADE_UP = 2**32
 """Users without a number get numbers from here on, which are no user's (uid_t)."""
-_MOST_HOSTLISTS = 50_000
-"""How many hostlists are read: the number of named nodes is only a lower bound."""
-_NO_HOSTS = "None assigned"
-"""The text of sacct for a job without nodes."""
-_MOST_HOSTS = 100_000
 
 
 class CollectedJobs:
-    """The jobs of a log, in its order."""
+    """The jobs of a log, in its order, and the trace that they become."""
 
     def __init__(self, name: str) -> None:
-        self._name = name
+        self.trace = Trace(name)
         self._records: list[TraceJob] = []
-        self._starts = array("d")
         self._unfinished: dict[str, tuple[LeftOut, LeftOut]] = {}
         self._wholes: dict[str, int] = {}
-        self._users: dict[str, int] = {}
-        self._hosts: set[str] = set()
-        # The most cores that a job had on one node.
-        self._node_cores = 1
-        self._left_out: Counter[LeftOut] = Counter()
-        self._examples: dict[LeftOut, str] = {}
         self.known: set[str] = set()
         """The keys of jobs that ended."""
-        self.machine: Machine | None = None
         self.started: float | None = None
         """When submission times count from, in seconds since the epoch; None if they
         are seconds since the epoch themselves."""
-        self.numbers_of_host = False
-        self.has_attributes = False
         # One object for equal attributes: a trace may have millions of jobs.
         self._attributes: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
-        self.notes: dict[str, None] = {}
 
     def read_lines(
         self, lines: Iterable[str], take: Callable[[CollectedJobs, str], None]
@@ -95,12 +75,17 @@ class CollectedJobs:
         except (csv.Error, msgspec.MsgspecError, *MALFORMED) as error:
             missing = isinstance(error, NoTime)
             reason = LeftOut.NO_TIME if missing else LeftOut.UNREADABLE
-            self._left_out[reason] += 1
-            self._examples.setdefault(reason, f"{where}: {_why_broken(error)}")
+            self.leave_out(reason)
+            self.trace.examples.setdefault(reason, f"{where}: {_why_broken(error)}")
+
+    def note(self, text: str) -> None:
+        """Note what holds for all records, once."""
+        if text not in self.trace.notes:
+            self.trace.notes += (text,)
 
     def leave_out(self, reason: LeftOut) -> None:
         """Count a record that is not a job of the trace."""
-        self._left_out[reason] += 1
+        self.trace.left_out[reason] = self.trace.left_out.get(reason, 0) + 1
 
     def leave_out_unfinished(
         self, reason: LeftOut, key: str, repeated: LeftOut = LeftOut.REPEATED
@@ -111,10 +96,10 @@ class CollectedJobs:
         counted as `repeated`.
         """
         if not key:
-            self._left_out[reason] += 1
+            self.leave_out(reason)
             return
         if key in self._unfinished:
-            self._left_out[repeated] += 1
+            self.leave_out(repeated)
         self._unfinished[key] = reason, repeated
 
     def unfinished(self, key: str) -> LeftOut | None:
@@ -133,49 +118,39 @@ class CollectedJobs:
         job = _job_of(row, its) if ran else None
         nodes = parse_count(row.get("nodes", 0))
         if key and key in self.known:
-            self._left_out[LeftOut.REPEATED] += 1
+            self.leave_out(LeftOut.REPEATED)
             return
         self.known.add(key)
         if job is None or job.run_time == 0:
-            self._left_out[LeftOut.NEVER_RAN] += 1
+            self.leave_out(LeftOut.NEVER_RAN)
         elif job.run_time < 0:
-            self._left_out[LeftOut.ENDED_BEFORE_START] += 1
+            self.leave_out(LeftOut.ENDED_BEFORE_START)
         elif job.cores <= 0:
-            self._left_out[LeftOut.NO_CORES] += 1
+            self.leave_out(LeftOut.NO_CORES)
         else:
             self._keep(job, row)
             if nodes:
-                self._node_cores = max(self._node_cores, -(-job.cores // nodes))
+                each = -(-job.cores // nodes)
+                self.trace.node_cores = max(self.trace.node_cores, each)
 
-    def trace(self) -> Trace:
+    def finish(self) -> Trace:
         """Return the trace. Without a known start, it starts with its first job."""
         for key, (reason, repeated) in self._unfinished.items():
-            self._left_out[repeated if key in self.known else reason] += 1
-        self._unfinished.clear()
-        first = min((record.submit for record in self._records), default=0.0)
-        return Trace(
-            name=self._name,
-            jobs=_by_submission(self._records, first if self.started is None else 0.0),
-            machine=self.machine,
-            numbers_of_host=self.numbers_of_host,
-            has_attributes=self.has_attributes,
-            users=self._users,
-            started=first if self.started is None else self.started,
-            left_out={
-                why: self._left_out[why] for why in LeftOut if why in self._left_out
-            },
-            examples=self._examples,
-            least=self._least(),
-            notes=tuple(self.notes),
-        )
+            self.leave_out(repeated if key in self.known else reason)
+        trace, offset = self.trace, 0.0
+        if self.started is None:
+            offset = min((record.submit for record in self._records), default=0.0)
+        trace.started = offset if self.started is None else self.started
+        trace.jobs = _by_submission(self._records, offset)
+        left_out = trace.left_out
+        trace.left_out = {why: left_out[why] for why in LeftOut if why in left_out}
+        return trace
 
     def _keep(self, job: TraceJob, row: Row) -> None:
         """Add a job, or add a component to its heterogeneous job.
 
         All components start and wait together.
         """
-        if len(self._hosts) < _MOST_HOSTLISTS:
-            self._hosts.add(str(row.get("hosts", "")))
         whole = str(row.get("whole", ""))
         place = self._wholes.setdefault(whole, len(self._records)) if whole else None
         if place is not None and place < len(self._records):
@@ -186,51 +161,14 @@ class CollectedJobs:
                 run_time=max(first.run_time, job.run_time),
                 limit=max(first.limit, job.limit),
             )
-            self._left_out[LeftOut.COMPONENT] += 1
+            self.leave_out(LeftOut.COMPONENT)
             return
-        user, start = str(row.get("user", "")), row.get("start", 0.0)
+        user = str(row.get("user", ""))
         if user:
-            number = job.userid or _MADE_UP + len(self._users)
-            known = self._users.setdefault(user, number)
+            number = job.userid or _MADE_UP + len(self.trace.users)
+            known = self.trace.users.setdefault(user, number)
             job = msgspec.structs.replace(job, userid=known)
-        self._starts.append(parse_moment(start) if start else 0.0)
         self._records.append(job)
-
-    def _least(self) -> Machine:
-        """Return the smallest machine on which the jobs could have run as they did."""
-        cores = self._node_cores
-        nodes = max(self._named_nodes(), -(-self._most_cores() // cores), 1)
-        return Machine(nodes, cores)
-
-    def _most_cores(self) -> int:
-        """Return the maximum number of cores that were in use at once."""
-        spans = [
-            (start, start + record.run_time, record.cores)
-            for start, record in zip(self._starts, self._records, strict=True)
-            if start > 0
-        ]
-        ends = sorted((end, cores) for _, end, cores in spans)
-        spans.sort()
-        # A job whose start is not known may have run alone.
-        most = max((record.cores for record in self._records), default=0)
-        used = ended = 0
-        for start, _, cores in spans:
-            while ends[ended][0] <= start:
-                used -= ends[ended][1]
-                ended += 1
-            used += cores
-            most = max(most, used)
-        return most
-
-    def _named_nodes(self) -> int:
-        """Return how many different hosts the records name."""
-        names: set[str] = set()
-        for text in self._hosts - {"", _NO_HOSTS}:
-            try:
-                names.update(parse_hostlist(text, _MOST_HOSTS))
-            except ValueError:
-                continue  # a text that is not a hostlist names no node
-        return len(names)
 
 
 def is_remark(line: str) -> bool:

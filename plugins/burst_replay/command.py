@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 import msgspec
@@ -19,20 +19,18 @@ from burst.cli.listing import (
     print_json,
     print_rows,
 )
-from burst.cli.numbers import Duration, Finite
+from burst.cli.numbers import Finite, duration_option
 from burst.cli.progress import show_progress, show_wait
 from burst.model.fsd import format_fsd
 from burst.model.scheduler import Order
 from burst_replay.picture import draw
 from burst_replay.policies import Policy
-from burst_replay.policy_files import PolicyFiles, SiteOptions
+from burst_replay.policy_files import read_policies
 from burst_replay.read_trace import read_trace
 from burst_replay.report import PolicyResult, json_report, policy_result
 from burst_replay.simulator import replay
-from burst_replay.site import Site
+from burst_replay.site import Site, SiteOptions
 from burst_replay.trace import Machine, Trace, TraceError
-
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 FRONTIER = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 """The worths that `--frontier` tries."""
@@ -53,14 +51,6 @@ _COLUMNS = (
     Column("BURSTS", lambda row: row["bursts"]),
     Column("REFUSED", lambda row: row["refused"]),
 )
-
-
-def _duration_option(
-    name: str, text: str, default: str | None = None
-) -> Callable[[_Command], _Command]:
-    return click.option(
-        name, type=Duration(), help=text, default=default, show_default=True
-    )
 
 
 @click.command("replay")
@@ -92,15 +82,15 @@ def _duration_option(
     help="How own nodes are scheduled: in the order of submission (fifo), or with"
     " backfill that does not delay the first waiting job (easy) or any (conservative).",
 )
-@_duration_option(
+@duration_option(
     "--boot",
     "How long bought nodes take to come online. Default: as the bought offer of"
     " --policy says, else 5m.",
 )
-@_duration_option(
+@duration_option(
     "--teardown", "How long nodes are paid after they are given back.", "1m"
 )
-@_duration_option(
+@duration_option(
     "--idle",
     "How long an idle burst is kept. Default: [deadlines] idle of a --policy file that"
     " names providers, else not at all.",
@@ -143,15 +133,12 @@ def replay_trace(
             trace = read_trace(path)
         machine = _machine(trace, options.pop("nodes"), options.pop("cores"))
         picture = options.pop("picture")
-        site = SiteOptions(order=Order(options.pop("order")), **options)
+        order, teardown = Order(options.pop("order")), options.pop("teardown")
+        sold = SiteOptions(Site(machine, order, teardown=teardown), **options)
         _tell(trace, machine)
-        tried = PolicyFiles(files, site, machine)
         worths = [*worth, *(FRONTIER if frontier else ())]
-        policies = list(tried.policies(trace, worths))
-        for text in tried.warnings(trace):
-            click.echo(text, err=True)
-        for policy, bought in policies:
-            found[policy.name] = _replay_one(trace, bought, policy)
+        for policy, site in read_policies(files, sold, trace, worths):
+            found[policy.name] = _replay_one(trace, site, policy)
     except KeyboardInterrupt:
         if found and not as_json:
             _print_table(found)
@@ -175,17 +162,17 @@ def _print_table(found: Mapping[str, PolicyResult]) -> None:
 def _machine(trace: Trace, nodes: int | None, cores: int | None) -> Machine:
     """Return the own nodes by the command's options, or else by the trace."""
     known = trace.machine
-    least = trace.least
-    if known is None and nodes is None:
-        raise TraceError(
-            f"{trace.name}: does not say on how many nodes it was recorded",
-            "give --nodes and --cores: its jobs had at least"
-            f" --nodes {least.nodes} --cores {least.cores}",
-        )
-    cores = cores or (known or least).cores
-    if nodes is None and known is not None:
-        nodes = -(-known.total // cores)
-    return Machine(nodes=nodes or 0, cores=cores)
+    cores = cores or (known.cores if known else trace.node_cores)
+    if nodes is not None:
+        return Machine(nodes, cores)
+    if known is not None:
+        return Machine(-(-known.total // cores), cores)
+    largest = -(-max(job.cores for job in trace.jobs) // cores)
+    raise TraceError(
+        f"{trace.name}: does not say on how many nodes it was recorded",
+        "give --nodes and --cores: its largest job had at least"
+        f" --nodes {largest} --cores {cores}",
+    )
 
 
 def _tell(trace: Trace, machine: Machine) -> None:
@@ -193,8 +180,8 @@ def _tell(trace: Trace, machine: Machine) -> None:
         f"{trace.name}: {counted(len(trace.jobs), 'job')} on"
         f" {counted(machine.nodes, 'node')} of {counted(machine.cores, 'core')}"
     )
-    text = "; ".join((text, *trace.left_out_texts, *trace.notes))
-    click.echo(text, err=True)
+    told = filter(None, (text, trace.left_out_text, *trace.notes))
+    click.echo("; ".join(told), err=True)
 
 
 def _replay_one(trace: Trace, site: Site, policy: Policy) -> PolicyResult:

@@ -15,7 +15,6 @@ from burst_replay.trace import LeftOut
 
 _FIELDS = {
     "queue": 0,
-    "hosts": 1,
     "user": 3,
     "name": 4,
     "submit": 8,

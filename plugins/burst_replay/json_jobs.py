@@ -42,7 +42,6 @@ _LISTED = {
     "limit": ("duration",),
     "cores": ("ncores",),
     "nodes": ("nnodes",),
-    "hosts": ("nodelist",),
     **{name: (name,) for name in ("userid", "name", "queue", "bank")},
 }
 _COUNT = 1000
@@ -80,7 +79,7 @@ def read_json(found: CollectedJobs, lines: Iterable[str]) -> None:
         rows = _rows(document)
         if len(rows) == _COUNT and '"t_submit"' in document:
             note = f"it has exactly {_COUNT} jobs: list all by flux jobs --count=0"
-            found.notes[note] = None
+            found.note(note)
         for place, row in enumerate(rows, 1):
             if len(rows) == 1:
                 take(found, row)
@@ -89,7 +88,7 @@ def read_json(found: CollectedJobs, lines: Iterable[str]) -> None:
 
     found.read_lines(documents, take_all)
     for number, row in journal.items():
-        found.attempt(f"job {number}", _take_noted, row)
+        found.attempt(f"job {number}", _take_listed, row)
 
 
 def _is_whole(text: str) -> bool:
@@ -132,7 +131,7 @@ def _noted(known: Mapping[str, Any], line: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is known of a job after a line of the journal, with the keys of `flux
     jobs`. Raises one of MALFORMED.
     """
-    row = dict(known)
+    row = {"attributes": NO_ATTRIBUTES, **known}
     specs = [line["jobspec"]] if line.get("jobspec") else []
     for event in line.get("events", [line]):
         row.setdefault(event["name"], float(event["timestamp"]))
@@ -146,13 +145,12 @@ def _noted(known: Mapping[str, Any], line: Mapping[str, Any]) -> dict[str, Any]:
             len(group.ranks) * shape_of(group.children).cores for group in has.groups
         )
         row["nnodes"] = len(has.ranks)
-        row["nodelist"] = ",".join(has.execution.nodelist)
     for spec in specs:
         system = spec.get("attributes", {}).get("system", {})
         keys = {"duration", "queue", "bank"} & system.keys()
         row |= {key: system[key] for key in keys}
         row["name"] = system.get("job", {}).get("name", row.get("name"))
-        row["attributes"] = {**row.get("attributes", {}), **parse_attributes(spec)}
+        row["attributes"] = {**row["attributes"], **parse_attributes(spec)}
     row["t_submit"] = row.get("submit")
     row["t_priority"] = row.get("depend")
     row["t_run"] = row.get("start", row.get("alloc", 0.0))
@@ -169,25 +167,20 @@ def _part(path: str, value: Any) -> dict[str, Any]:
     return dict(value)
 
 
-def _take_noted(found: CollectedJobs, row: Mapping[str, Any]) -> None:
-    """Add a job of a journal, from `_noted`. Raises one of MALFORMED."""
-    found.has_attributes = True
-    _take_listed(found, row, row.get("attributes", NO_ATTRIBUTES))
+def _take_listed(found: CollectedJobs, row: Mapping[str, Any]) -> None:
+    """Add a job with the keys of `flux jobs`. Raises one of MALFORMED.
 
-
-def _take_listed(
-    found: CollectedJobs,
-    row: Mapping[str, Any],
-    attributes: Mapping[str, str] = NO_ATTRIBUTES,
-) -> None:
-    """Add a job with the keys of `flux jobs`. Raises one of MALFORMED."""
-    found.numbers_of_host = True
+    It may have `attributes`, which `flux jobs` does not list.
+    """
+    found.trace.numbers_of_host = True
+    found.trace.has_attributes |= "attributes" in row
     start, end = row.get("t_run"), row.get("t_cleanup")
     if not row["t_submit"] or (start and not end):
         # The times of a job submitted before the journal begins are not known.
         known = bool(row["t_submit"])
         found.leave_out(LeftOut.STILL_RAN if known else LeftOut.NO_TIME)
         return
+    attributes = row.get("attributes", NO_ATTRIBUTES)
     found.add({"start": 0.0, **row_of(row, _LISTED)}, attributes=attributes)
 
 
@@ -216,7 +209,6 @@ def _record_of(job: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         ("account", job.get("account") or its.get("account")),
         ("partition", job.get("partition")),
         ("jobname", job.get("name")),
-        ("nodelist", job.get("nodes")),
         ("cluster", job.get("cluster")),
     ):
         if text:

@@ -59,7 +59,6 @@ def _take(found: CollectedJobs, line: str) -> None:
         "cores": sum(hosts.values()),
         "limit": _run_limit(fields, status),
         "nodes": len(hosts),
-        "hosts": ",".join(hosts),
         "name": more[_NAME],
         "bank": more[_PROJECT],
     }

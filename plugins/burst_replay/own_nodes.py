@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
-from collections import defaultdict
 from collections.abc import Sequence
 from functools import cache
 
@@ -57,43 +56,29 @@ class Cores:
         return Cores(min(self.cores, other.cores))
 
 
-class _JobEnds:
-    """The jobs that run on own nodes, sorted by their end: by time limit or expected.
-
-    The id of a job is its place in the trace plus one.
-    """
-
-    def __init__(self, jobs: Sequence[TraceJob]) -> None:
-        self.sorted: list[End] = []
-        self._jobs = jobs
-        self._of: dict[int, End] = {}
-
-    def set(self, job: int, at: float) -> None:
-        if job in self._of:
-            self.remove(job)
-        end = End(at, job + 1, JobId(job + 1), self._jobs[job].cores)
-        self._of[job] = end
-        insort(self.sorted, end)
-
-    def remove(self, job: int) -> None:
-        # A forecast may not have been made since the job started.
-        end = self._of.pop(job, None)
-        if end is not None:
-            del self.sorted[bisect_left(self.sorted, end)]
-
-
 @cache
 def _need_of(cores: int) -> tuple[int]:
     """Return `Waiting.need` of a job, one object for equal jobs."""
     return (cores,)
 
 
+def _waits(cores: int, run_time: float) -> Waiting:
+    return Waiting(_need_of(cores), cores, run_time)
+
+
+def _ends(job: int, at: float, cores: int) -> End:
+    """Return the end of a running job; its id is its place in the trace plus one."""
+    return End(at, job + 1, JobId(job + 1), cores)
+
+
 class OwnQueue:
     """The queue, and the running jobs. Jobs are places in the sequence of all jobs."""
 
     def __init__(self, jobs: Sequence[TraceJob], cores: int, order: Order) -> None:
-        self._line = [Waiting(_need_of(j.cores), j.cores, j.limit) for j in jobs]
-        self._ends = _JobEnds(jobs)
+        self._line = [_waits(job.cores, job.limit) for job in jobs]
+        # The running jobs, and their ends by their time limits, sorted.
+        self._running: dict[int, End] = {}
+        self._ends: list[End] = []
         self._scheduling = Scheduling(order, depth=_DEPTH)
         self.room = Cores(cores)
         self.waiting: list[int] = []
@@ -105,8 +90,9 @@ class OwnQueue:
 
     def end(self, job: int) -> None:
         """Record the end of a job; `schedule` then starts others."""
-        self._ends.remove(job)
-        self.room.give_shares(self._line[job].cores)
+        end = self._running.pop(job)
+        del self._ends[bisect_left(self._ends, end)]
+        self.room.give_shares(end.share)
 
     def schedule(self, now: float) -> list[int]:
         """Start the jobs that may start, and return them."""
@@ -129,14 +115,15 @@ class OwnQueue:
             # Other jobs could not start anyway.
             window = [first, *filter(self._fits, behind)]
         queue = [self._line[job] for job in window]
-        ends = self._ends.sorted
-        places = starts_now(now, self.room, ends, queue, self._scheduling)
+        places = starts_now(now, self.room, self._ends, queue, self._scheduling)
         return [window[place] for place in places]
 
     def _start(self, job: int, now: float) -> None:
         self.waiting.remove(job)
-        self.room.take_shares(self._line[job].cores)
-        self._ends.set(job, now + self._line[job].run_time)
+        _, cores, run_time = self._line[job]
+        self.room.take_shares(cores)
+        self._running[job] = _ends(job, now + run_time, cores)
+        insort(self._ends, self._running[job])
 
     def _fits(self, job: int) -> bool:
         return self._line[job].cores <= self.room.cores
@@ -146,9 +133,7 @@ class TraceForecasts:
     """The history of run times, and the expected end of each job on own nodes.
 
     The expectations equal those of the daemon, which computes all of them each time.
-    Here only those are computed anew that may have changed: of users one of whose jobs
-    has ended, and of jobs that run longer than expected, or longer than any job like
-    them.
+    Here one is kept until it is over, or a job of the same user has ended.
     """
 
     def __init__(self, jobs: Sequence[TraceJob], order: Order) -> None:
@@ -157,60 +142,45 @@ class TraceForecasts:
         self._kinds = [JobKind(job.userid, job.name, job.cores) for job in jobs]
         self._history = RunHistory()
         self._started: dict[int, float] = {}
-        self._ends = _JobEnds(jobs)
-        self._running_of: defaultdict[int, set[int]] = defaultdict(set)
-        self._waiting_of: defaultdict[int, dict[int, Waiting]] = defaultdict(dict)
-        self._stale: set[int] = set()
-        # Jobs that are expected to run as long again: the expectation always grows.
-        self._longest: set[int] = set()
+        self._ends: dict[int, End] = {}
 
     def start(self, job: int, now: float) -> None:
         """Record that a job runs on own nodes from now on."""
         self._started[job] = now
-        self._running_of[self._jobs[job].userid].add(job)
-        self._stale.add(job)
 
     def end(self, job: int) -> None:
         """Record the end of a job, on own or on bought nodes."""
-        facts = self._jobs[job]
+        facts, jobs = self._jobs[job], self._jobs
         self._history.add(self._kinds[job], facts.run_time, facts.limit)
-        running = self._running_of[facts.userid]
-        self._waiting_of.pop(facts.userid, None)
-        if self._started.pop(job, None) is not None:
-            running.remove(job)
-            self._ends.remove(job)
-        # The expectation for a job depends only on jobs of the same user.
-        self._stale |= running
-        self._stale.discard(job)
-        self._longest.discard(job)
+        self._started.pop(job, None)
+        for other in [o for o in self._ends if jobs[o].userid == facts.userid]:
+            del self._ends[other]
 
     def starts(
         self, waiting: Sequence[int], room: Cores, now: float, leaves: Leaves
     ) -> list[Start]:
         """Return when each waiting job starts; `leaves` as for `simulate_queue`."""
-        for end in self._ends.sorted:
-            if end.at > now:
-                break
-            self._stale.add(end.number - 1)  # it runs longer than expected
-        for job in self._stale | self._longest:
-            self._expect(job, now)
-        self._stale.clear()
-        queue = [self._waits(job) for job in waiting]
-        scheduling = Scheduling(self._order, leaves)
-        return simulate_queue(now, room, self._ends.sorted, queue, scheduling)
+        ends = sorted(self._end(job, now) for job in self._started)
+        queue = [
+            _waits(self._jobs[job].cores, self._expected(job, 0.0)) for job in waiting
+        ]
+        return simulate_queue(now, room, ends, queue, Scheduling(self._order, leaves))
 
-    def _waits(self, job: int) -> Waiting:
-        facts = self._jobs[job]
-        known = self._waiting_of[facts.userid]
-        if job not in known:
-            expected = self._history.expect(self._kinds[job], facts.limit).expected
-            known[job] = Waiting(_need_of(facts.cores), facts.cores, expected)
-        return known[job]
-
-    def _expect(self, job: int, now: float) -> None:
-        elapsed, limit = now - self._started[job], self._jobs[job].limit
-        expected = self._history.expect(self._kinds[job], limit, elapsed).expected
-        as_long = bool(elapsed) and math.isclose(expected, elapsed)
-        (self._longest.add if as_long else self._longest.discard)(job)
+    def _end(self, job: int, now: float) -> End:
+        """Return the expected end of a job that runs."""
+        known = self._ends.get(job)
+        if known is not None and known.at > now:
+            return known
+        elapsed = now - self._started[job]
+        expected = self._expected(job, elapsed)
         # Later than now, so that it is computed only once at each time.
-        self._ends.set(job, max(now + expected, math.nextafter(now, math.inf)))
+        at = max(now + expected, math.nextafter(now, math.inf))
+        end = _ends(job, at, self._jobs[job].cores)
+        # If a job is expected to run as long again, the expectation always grows.
+        if not elapsed or not math.isclose(expected, elapsed):
+            self._ends[job] = end
+        return end
+
+    def _expected(self, job: int, elapsed: float) -> float:
+        limit = self._jobs[job].limit
+        return self._history.expect(self._kinds[job], limit, elapsed).expected

@@ -78,21 +78,21 @@ def _take(found: CollectedJobs, line: str) -> None:
 def _row_of(values: Mapping[str, str]) -> Row:
     """Return the row of a job from the values of its end. Raises ValueError."""
     row = {"start": "", **row_of(values, _FIELDS)}
-    row["cores"], row["nodes"], row["hosts"] = _resources(values)
+    row["cores"], row["nodes"] = _resources(values)
     if "end" in row:
         row.pop("elapsed", None)
     return row
 
 
-def _resources(values: Mapping[str, str]) -> tuple[int, int, str]:
-    """Return the cores of a job, its nodes (0 if not known), and their hostlist.
+def _resources(values: Mapping[str, str]) -> tuple[int, int]:
+    """Return the cores of a job, and its nodes (0 if not known).
 
     Values that it had come before those that it asked for. Raises ValueError.
     """
     slots, hosts = _slots(values.get("exec_host", ""))
     vnodes = values.get("exec_vnode", "")
     if vnodes:
-        hosts = list(dict.fromkeys(_VNODE.findall(vnodes)))
+        hosts = set(_VNODE.findall(vnodes))
     asked = values.get("Resource_List.nodes") or values.get("Resource_List.nodect", "")
     found = _NODES.match(asked)
     nodes = int(found[1]) if found else 0
@@ -103,23 +103,23 @@ def _resources(values: Mapping[str, str]) -> tuple[int, int, str]:
         or int(values.get("Resource_List.ncpus") or 0)
         or nodes * int(found[2] or 1 if found else 1)
     )
-    return cores, len(hosts) or nodes, ",".join(hosts)
+    return cores, len(hosts) or nodes
 
 
-def _slots(text: str) -> tuple[int, list[str]]:
-    """Return the number of slots in exec_host, and its hosts, each once.
+def _slots(text: str) -> tuple[int, set[str]]:
+    """Return the number of slots in exec_host, and its hosts.
 
     PBS: `a/0*4+b/2*4`, with host, index and number of processors (1 if there is none).
     Torque: `a/0+a/1+b/0`, or `a/0-3,6`, with host and indices. Raises ValueError.
     """
     count = 0
-    hosts: dict[str, None] = {}
+    hosts = set()
     for part in filter(None, text.split("+")):
         host, _, index = part.partition("/")
-        hosts[host] = None
+        hosts.add(host)
         _, star, many = index.partition("*")
         count += int(many) if star else sum(map(_span, index.split(",")))
-    return count, list(hosts)
+    return count, hosts
 
 
 def _span(text: str) -> int:

@@ -32,26 +32,18 @@ class Policy:
 
     def __init__(self, name: str, rules: RuleSet) -> None:
         self.name = name
-        self.rules = [rule for rule, _ in rules.terms]
-        self.by_hours = any(terms.hours is not None for _, terms in rules.terms)
-        """Whether `asks` depends on the time."""
-        worths = {rule.worth or 0.0 for rule in self.rules}
+        self.rules = rules
+        worths = {rule.worth or 0.0 for rule, _ in rules.terms}
         self.buys = worths != {math.inf}
         """Whether it may buy nodes."""
         self.forecasts = any(0 < worth < math.inf for worth in worths)
         """Whether it may ask for a worth, so that a history of run times is needed."""
-        self.userids = rules.userids
-        """The numbers of users by name, as in `World.userids`."""
-        self._set = rules
         self._asks: dict[str, Asks] = {}
-
-    def next_change(self, now: float) -> float:
-        """Return when `asks` may change for a job; in seconds since the epoch."""
-        return self._set.next_change(now)
 
     def unused(self) -> list[str]:
         """Return the rules, except the last, that no job of `asks` matched."""
-        return [rule.name for rule in self.rules[:-1] if rule.name not in self._asks]
+        names = [rule.name for rule, _ in self.rules.terms[:-1]]
+        return [name for name in names if name not in self._asks]
 
     def asks(self, job: TraceJob, nodes: int, now: float) -> Asks:
         """Return what the policy asks for a job that needs `nodes` bought nodes.
@@ -67,7 +59,7 @@ class Policy:
             nodes=nodes,
             duration=job.limit if job.limited else 0.0,
         )
-        rule = self._set.find(facts, now)
+        rule = self.rules.find(facts, now)
         if rule.name not in self._asks:
             worth, wait = rule.worth or 0.0, rule.wait or 0.0
             self._asks[rule.name] = Asks(worth, wait, narrowed(_ANY, rule))

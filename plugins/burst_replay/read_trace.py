@@ -68,10 +68,10 @@ def read_lines(name: str, lines: Iterable[str]) -> Trace:
     head = list(itertools.islice(rest, _FIRST_LINES))
     found = CollectedJobs(name)
     reader_of(head)(found, itertools.chain(head, rest))
-    trace = found.trace()
+    trace = found.finish()
     if not trace.jobs:
-        why = "".join(f"; {text}" for text in trace.left_out_texts)
-        raise TraceError(f"no job in it ran{why}", _ADVICE)
+        told = filter(None, ("no job in it ran", trace.left_out_text))
+        raise TraceError("; ".join(told), _ADVICE)
     return trace
 
 

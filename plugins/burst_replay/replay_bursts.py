@@ -17,7 +17,6 @@ import operator
 from collections.abc import Sequence
 from functools import cache, partial
 from heapq import heappush
-from typing import NamedTuple
 
 import msgspec
 
@@ -31,7 +30,6 @@ from burst.core.plan.leasable import LeasableRanks
 from burst.core.plan.limits import Usage
 from burst.core.plan.live_nodes import LiveNodes
 from burst.core.plan.offers import ProviderOffer
-from burst.core.plan.purchases import Purchases
 from burst.core.plan.rank_table import RankTable
 from burst.core.plan.run_time import RunTimes
 from burst.core.plan.sources import new_burst
@@ -39,19 +37,11 @@ from burst.core.select.constraints import Constraints
 from burst.core.worth.budget import next_begin
 from burst.core.worth.comparison import purchase_of
 from burst.core.worth.estimate import StartEstimate, judge
-from burst.core.worth.ledger import (
-    Costs,
-    Entry,
-    NodeSeconds,
-    Payer,
-    Use,
-    count,
-    settle,
-)
+from burst.core.worth.ledger import Costs, NodeSeconds, Payer, counted, settle
 from burst.core.worth.online_times import OnlineTimes
 from burst.model.burst import BurstId, Lease
 from burst.model.jobid import JobId
-from burst.model.lead import Bootstrap, LeadIdentity
+from burst.model.lead import NO_LEAD
 from burst.model.reason import Reason
 from burst.model.request import ResourceRequest
 from burst.model.shape import Shape
@@ -60,18 +50,6 @@ from burst_replay.policies import Asks, Policy
 from burst_replay.site import Site
 from burst_replay.spending import Spending
 from burst_replay.trace import Trace
-
-_NO_RANKS = LeadIdentity(
-    kind="replay",
-    version="",
-    uri="",
-    owner="",
-    hosts=(),
-    shapes=(),
-    bootstrap=Bootstrap(hosts=()),
-    endpoint="",
-    certificate="",
-)
 
 
 class Due(enum.IntEnum):
@@ -99,14 +77,6 @@ Events = list[tuple[float, Due, int]]
 """A heap of events: time, kind, and the number of a job, a burst or a judgement."""
 
 
-class _Plan(NamedTuple):
-    """The nodes that live bursts can give to jobs at a time, and what may be bought."""
-
-    now: float
-    nodes: LiveNodes
-    may_buy: Purchases
-
-
 class ReplayBursts:
     """All bursts of a replay, by number. Jobs are identified by place in the trace."""
 
@@ -117,12 +87,12 @@ class ReplayBursts:
         self._jobs = trace.jobs
         self._events = events
         self._settings = site.reserving
-        self._spending = Spending(self._settings, policy.userids, self._payer)
+        self._spending = Spending(self._settings, policy.rules.userids, self._payer)
         self._times = site.past_times
         self._catalog = OfferCatalog(
             offers=site.offers, known=site.offers, failures=Failures()
         )
-        self._constraints = Constraints(_NO_RANKS)
+        self._constraints = Constraints(NO_LEAD)
         self._purchase = cache(partial(purchase_of, times=OnlineTimes(self._times)))
         # The offers that a job may have by its preferences, in order.
         self._wanted = cache(
@@ -131,14 +101,14 @@ class ReplayBursts:
             ]
         )
         self._on: dict[int, int] = {}
-        self._live: dict[int, BoughtBurst] = {}
+        # All bursts that cost money.
+        self._bursts: dict[int, BoughtBurst] = {}
         # Live bursts with nodes that no job has, and those that just lost their last
         # job.
         self._with_room: dict[int, BoughtBurst] = {}
         self._emptied: set[int] = set()
-        self._leaving: dict[int, Entry] = {}
         self._asked_again = math.inf
-        self._plan: _Plan | None = None
+        self._context: PlanContext | None = None
         self.made: dict[int, int] = {}
         """The size in nodes of the burst that was made for a job, by job."""
         self.turned_down: set[int] = set()
@@ -159,7 +129,7 @@ class ReplayBursts:
         if self._with_room:
             worth = LiveBurstWorth(here, limit, asks.worth, now)
             demand = self._demand(job, asks, worth if asks.worth else None)
-            name = self._plan_at(now).nodes.reuse(demand)
+            name = LiveNodes(self._plan_at(now)).reuse(demand)
             if name is not None:
                 self._use(int(name), job, demand, now)
                 return now
@@ -186,39 +156,42 @@ class ReplayBursts:
         number = self._on.pop(job, None)
         if number is None:
             return False
-        bought, rules = self._live[number], self._policy.rules
+        bought = self._bursts[number]
+        rules = [rule for rule, _ in self._policy.rules.terms]
         bought.end(JobId(job + 1), rules, self._times, self._epoch(now))
         self._with_room[number] = bought
         if not bought.busy:
             self._emptied.add(number)
-        self._plan = None
+        self._context = None
         return True
 
     def handle(self, what: Due, number: int, now: float) -> bool:
         """Handle an event of a burst; tell whether money has come back for jobs."""
         if what is Due.GONE:
             at = self._epoch(now)
-            entry = count(self._leaving.pop(number), Use(), at, joined=True)
+            entry = counted(self._bursts.pop(number).entry, at)
             settled = settle(entry, at)
             self._spending.settle(settled)
             known, more = map(msgspec.structs.astuple, (self.spent, entry.spent))
             self.spent = NodeSeconds(*map(operator.add, known, more))
             self.costs = self.costs.plus(settled.costs)
-            self._plan = None
+            self._context = None
             return bool(self.turned_down)
-        if number in self._live and self._live[number].idle_until == now:
+        if number in self._with_room and self._with_room[number].idle_until == now:
             self._take_down(number, now)
         return False
 
     def release_empty(self, now: float) -> None:
         """Take down bursts that no waiting job took, now or after their idle time."""
         for number in sorted(self._emptied):
-            bought = self._live[number]
-            left = 0.0 if bought.busy else bought.view(self._epoch(now)).source.stays
+            bought = self._bursts[number]
+            if bought.busy:
+                continue
+            left = bought.view(self._epoch(now)).source.stays
             if left:
                 bought.idle_until = now + left
                 heappush(self._events, (now + left, Due.IDLE, number))
-            elif not bought.busy:
+            else:
                 self._take_down(number, now)
         self._emptied.clear()
 
@@ -241,20 +214,20 @@ class ReplayBursts:
             live_worth=worth,
         )
 
-    def _plan_at(self, now: float) -> _Plan:
-        """Return the nodes that live bursts can give to jobs, and what may be bought.
+    def _plan_at(self, now: float) -> PlanContext:
+        """Return what a plan needs to know: live bursts, and what may be bought.
 
         The result is kept until something changes.
         """
-        if self._plan is None or self._plan.now != now:
-            at, plan = self._epoch(now), self._settings.plan
-            may_buy = self._spending.purchases(self._live, self._leaving, at)
+        at, plan = self._epoch(now), self._settings.plan
+        if self._context is None or self._context.now != at:
+            may_buy = self._spending.purchases(self._bursts.values(), at)
             live = [
                 bought.view(at)
                 for bought in self._with_room.values()
                 if plan.share or not bought.busy
             ]
-            isolated = IsolatedFacts(_NO_RANKS)
+            isolated = IsolatedFacts(NO_LEAD)
             eligible = Eligibility(
                 self._catalog,
                 Usage(LimitSettings(), {}, may_buy),
@@ -262,7 +235,7 @@ class ReplayBursts:
                 share_users=plan.share_users,
                 run_times=RunTimes(self._catalog, [each.source.lasts for each in live]),
             )
-            context = PlanContext(
+            self._context = PlanContext(
                 now=at,
                 possible=PossibleOffers(
                     table=RankTable((), LeasableRanks(), frozenset()),
@@ -275,8 +248,7 @@ class ReplayBursts:
                 live=live,
                 settings=plan,
             )
-            self._plan = _Plan(now, LiveNodes(context), may_buy)
-        return self._plan
+        return self._context
 
     def _first_with_money(
         self, wanted: Sequence[ProviderOffer], demand: Demand, now: float
@@ -285,7 +257,7 @@ class ReplayBursts:
 
         Jobs are then judged again when a budget has money again.
         """
-        may_buy, again = self._plan_at(now).may_buy, math.inf
+        may_buy, again = self._plan_at(now).usage.purchases, math.inf
         for place, offered in enumerate(wanted):
             candidate = self._from(offered, now)
             refused = may_buy.refuse(candidate, demand, demand.request.slots)
@@ -325,36 +297,32 @@ class ReplayBursts:
             end=candidate.lease_end,
         )
         online = now + offer.join_time
-        payer, up = self._payer_by_rule(demand), self._epoch(online)
-        self._live[number] = BoughtBurst(lease, demand, payer, up, self._settings)
+        payer = self._payer(JobId(job + 1), demand.preferences.rule)
+        up = self._epoch(online)
+        self._bursts[number] = BoughtBurst(lease, demand, payer, up, self._settings)
         self._on[job] = number
         self.made[job] = lease.nodes
-        self._plan = None
+        self._context = None
         return online
 
     def _use(self, number: int, job: int, demand: Demand, now: float) -> None:
         """Run a job on the nodes of a live burst that it was given."""
-        bought = self._live[number]
-        bought.use(demand, self._payer_by_rule(demand), self._epoch(now))
+        bought = self._bursts[number]
+        payer = self._payer(JobId(job + 1), demand.preferences.rule)
+        bought.use(demand, payer, self._epoch(now))
         if not bought.free:
             del self._with_room[number]
         self._on[job] = number
-        self._plan = None
+        self._context = None
 
-    def _payer(self, job: JobId) -> Payer:
+    def _payer(self, job: JobId, rule: str = "") -> Payer:
         facts = self._jobs[job - 1]
-        return Payer(facts.userid, facts.bank, facts.queue)
-
-    def _payer_by_rule(self, demand: Demand) -> Payer:
-        assert demand.job is not None
-        payer = self._payer(demand.job)
-        return msgspec.structs.replace(payer, rule=demand.preferences.rule)
+        return Payer(facts.userid, facts.bank, facts.queue, rule)
 
     def _take_down(self, number: int, now: float) -> None:
-        self._with_room.pop(number)
-        self._leaving[number] = self._live.pop(number).take_down(self._epoch(now))
+        self._with_room.pop(number).take_down(self._epoch(now))
         heappush(self._events, (now + self._site.teardown, Due.GONE, number))
-        self._plan = None
+        self._context = None
 
     def _nodes(self, job: int) -> int:
         return self._site.machine.nodes_for(self._jobs[job].cores)

@@ -22,7 +22,7 @@ Record = Mapping[str, str]
 
 ASK = (
     "sacct --allusers --parsable2 --format=JobID,User,Account,Partition,JobName,State,"
-    "Submit,Start,End,Elapsed,Timelimit,NNodes,NCPUS,NodeList --starttime=..."
+    "Submit,Start,End,Elapsed,Timelimit,NNodes,NCPUS --starttime=..."
 )
 """The command that prints all fields that are read."""
 
@@ -36,7 +36,6 @@ _FIELDS: Mapping[str, Sequence[str]] = {
     "name": ("jobname",),
     "queue": ("partition",),
     "bank": ("account",),
-    "hosts": ("nodelist",),
 }
 # The first of these fields that is not 0 counts.
 _CORES = ("ncpus", "alloccpus", "alloctres", "reqcpus", "reqtres")
@@ -96,7 +95,8 @@ class _Table:
             names, delimiter = _split_names(line)
             if delimiter:
                 self._names, self._delimiter = names, delimiter
-                found.notes.update(dict.fromkeys(_notes(names)))
+                for note in _notes(names):
+                    found.note(note)
                 return
         if not self._names:
             raise ValueError("it comes before the names of the fields")

@@ -184,7 +184,8 @@ class _Replay:
 
         This ends if nothing else changes: a job may be larger than any rule allows.
         """
-        again = self._policy.next_change(self._trace_began + now) - self._trace_began
+        began = self._trace_began
+        again = self._policy.rules.next_change(began + now) - began
         if math.isinf(again):
             self._hours_at = again
         elif now < again <= self._changed + _ALL_HOURS_S:
@@ -239,7 +240,7 @@ class _Replay:
 
     def _asked(self, job: int, now: float) -> Asks:
         known = self._asks.get(job)
-        if known is None or self._policy.by_hours:
+        if known is None or self._policy.rules.by_hours:
             facts = self._jobs[job]
             nodes = self._site.machine.nodes_for(facts.cores)
             asks = self._policy.asks(facts, nodes, self._trace_began + now)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from burst.config import DeadlineSettings, Seconds, Settings
+from burst.config import BudgetSettings, DeadlineSettings, Seconds, Settings
 from burst.core.plan.catalog import offer_catalog
 from burst.core.plan.failures import Failures
 from burst.core.plan.offers import ProviderOffer, provider_offers
@@ -90,6 +90,11 @@ class Site(msgspec.Struct, frozen=True):
     teardown: float = 60.0
     """Seconds for which nodes are paid after they are given back."""
 
+    def with_budget(self, budget: tuple[BudgetSettings, ...]) -> Site:
+        """Return the site with these budgets in place of its own."""
+        settings = msgspec.structs.replace(self.settings, budget=budget)
+        return msgspec.structs.replace(self, settings=settings)
+
     @property
     def reserving(self) -> Settings:
         """The settings with deadlines long enough to reserve all money that is paid.
@@ -115,3 +120,25 @@ class Site(msgspec.Struct, frozen=True):
             kinds = {**kinds, kind_of(each.offer.name, 1): known}
             found[each.provider] = ProviderTimes(kinds)
         return found
+
+
+class SiteOptions(msgspec.Struct, frozen=True):
+    """The options of the command, times in seconds; None for the file's value."""
+
+    base: Site
+    """What no file changes: own nodes, their scheduler, and the tear-down."""
+    boot: float | None
+    idle: float | None
+    price: float | None
+
+    def site(self, settings: Settings, offers: Mapping[str, Sequence[Offer]]) -> Site:
+        """Return the site by the options and, where they are not set, the settings."""
+        deadlines = settings.deadlines
+        if self.idle is not None:
+            idle = Seconds(self.idle)
+            deadlines = msgspec.structs.replace(deadlines, idle=idle)
+        return msgspec.structs.replace(
+            self.base,
+            settings=msgspec.structs.replace(settings, deadlines=deadlines),
+            offers=sold_offers(settings, offers, self.price, self.boot),
+        )

@@ -6,12 +6,12 @@ Days, weeks and months are those of the trace. Times are seconds since the epoch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from burst.config import Settings
 from burst.core.plan.purchases import NO_PURCHASES, Purchases
 from burst.core.worth.budget import Accounts, Budgets
-from burst.core.worth.ledger import Entry, Payer, SettledBurst
+from burst.core.worth.ledger import Payer, SettledBurst
 from burst.core.worth.periods import Period, day_of, groups_of
 from burst.model.jobid import JobId
 from burst_replay.bought_burst import BoughtBurst
@@ -35,15 +35,12 @@ class Spending:
         self._userids, self._payer = userids, payer
         self._periods: dict[str, Period] = {}
 
-    def purchases(
-        self, live: Mapping[int, BoughtBurst], leaving: Mapping[int, Entry], now: float
-    ) -> Purchases:
-        """Return what may be bought at a time; `leaving` has bursts not settled yet."""
+    def purchases(self, bought: Collection[BoughtBurst], now: float) -> Purchases:
+        """Return what may be bought at a time; `bought` are not settled yet."""
         if not self._settings.budget:
             return NO_PURCHASES
-        bursts = {each.burst.id: each.burst for each in live.values()}
-        entries = {each.burst.id: each.entry for each in live.values()}
-        entries |= {entry.burst: entry for entry in leaving.values()}
+        bursts = {each.burst.id: each.burst for each in bought}
+        entries = {each.burst.id: each.entry for each in bought}
         accounts = Accounts(entries, self._periods, {}, self._userids)
         budgets = Budgets(self._settings.budget, accounts, now)
         found = Purchases(budgets, self._settings, self._payer, now)

@@ -13,7 +13,7 @@ from burst_replay.collected_jobs import CollectedJobs, Row
 from burst_replay.trace import LeftOut, Machine
 
 # Numbers of fields, from 0.
-_SUBMIT, _WAIT, _RUN_TIME, _USED, _ASKED, _LIMIT = 1, 2, 3, 4, 7, 8
+_SUBMIT, _RUN_TIME, _USED, _ASKED, _LIMIT = 1, 3, 4, 7, 8
 _STATUS, _USER, _PROGRAM, _QUEUE = 10, 11, 13, 14
 _FIELDS = 18
 _PARTS = frozenset((2, 3, 4))
@@ -52,18 +52,18 @@ def read_swf(found: CollectedJobs, lines: Iterable[str]) -> None:
     if nodes:
         cores = processors // nodes
         # Where nodes differ, as many as have all the processors.
-        found.machine = Machine(nodes=-(-processors // cores), cores=cores)
+        found.trace.machine = Machine(nodes=-(-processors // cores), cores=cores)
         if processors % nodes:
             note = f"its header says {nodes} nodes with {processors} processors"
-            found.notes[note] = None
+            found.note(note)
 
 
 def _take(found: CollectedJobs, fields: list[str]) -> None:
     """Take in a job. Raises ValueError."""
     if len(fields) < _FIELDS:
         raise ValueError(f"{len(fields)} of {_FIELDS} fields")
-    submit, wait, run_time, limit = (
-        float(fields[place]) for place in (_SUBMIT, _WAIT, _RUN_TIME, _LIMIT)
+    submit, run_time, limit = (
+        float(fields[place]) for place in (_SUBMIT, _RUN_TIME, _LIMIT)
     )
     if float(fields[_STATUS]) in _PARTS:
         found.leave_out(LeftOut.STEP)
@@ -79,8 +79,6 @@ def _take(found: CollectedJobs, fields: list[str]) -> None:
         "cores": cores if cores > 0 else int(fields[_ASKED]),
         "userid": int(fields[_USER]),
     }
-    if submit + wait > 0 <= wait:
-        row["start"] = submit + wait
     for name, place in (("name", _PROGRAM), ("queue", _QUEUE)):
         if fields[place] != "-1":
             row[name] = fields[place]

@@ -6,7 +6,6 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Self
 
 import msgspec
 
@@ -58,69 +57,53 @@ class Machine(msgspec.Struct, frozen=True):
 
 
 class LeftOut(enum.StrEnum):
-    """Why a record of a file is not a job of the trace: the name in JSON, and words.
+    """Why a record of a file is not a job of the trace; docs/replay.md explains each.
 
-    docs/replay.md explains each.
+    They are told in this order.
     """
 
-    told: str
-
-    def __new__(cls, name: str, told: str) -> Self:
-        """Make a reason from its name, and the words that follow the count."""
-        made = str.__new__(cls, name)
-        made._value_, made.told = name, told
-        return made
-
-    NEVER_RAN = "never_ran", "more never ran"
-    STILL_WAITED = "still_waited", "left out that still waited at its end"
-    STILL_RAN = "still_ran", "left out that still ran at its end"
-    ENDED_BEFORE_START = "ended_before_start", "left out that ended before they started"
-    NO_TIME = "no_time", "left out without a time that can be read"
-    NO_CORES = "no_cores", "left out without a number of cores"
-    STEP = "step", "steps of jobs left out"
-    COMPONENT = "component", "added to the first component of their heterogeneous job"
-    ARRAY = "array", "left out that sum up arrays"
-    REPEATED = "repeated", "left out that occur again"
-    OTHER = "other", "other records left out"
-    UNREADABLE = "unreadable", "broken lines left out"
+    NEVER_RAN = enum.auto()
+    STILL_WAITED = enum.auto()
+    STILL_RAN = enum.auto()
+    ENDED_BEFORE_START = enum.auto()
+    NO_TIME = enum.auto()
+    NO_CORES = enum.auto()
+    STEP = enum.auto()
+    COMPONENT = enum.auto()
+    ARRAY = enum.auto()
+    REPEATED = enum.auto()
+    OTHER = enum.auto()
+    UNREADABLE = enum.auto()
 
 
-class Trace(msgspec.Struct, frozen=True):
+class Trace(msgspec.Struct):
     """The contents of a trace file."""
 
     name: str
-    jobs: tuple[TraceJob, ...]
+    jobs: tuple[TraceJob, ...] = ()
     """The jobs in the order of their submission."""
     machine: Machine | None = None
     """The machine on which it was recorded; None if the file does not say."""
     numbers_of_host: bool = False
     """Whether its user numbers are those of this host, and not made up."""
-    users: Mapping[str, int] = {}
+    users: dict[str, int] = {}
     """The numbers of its users by name; empty if the file has no names."""
     has_attributes: bool = False
     """Whether it has the attributes of its jobs."""
     started: float = 0.0
     """When the trace starts, in seconds since the epoch; 0 if it does not say."""
-    left_out: Mapping[LeftOut, int] = {}
+    left_out: dict[LeftOut, int] = {}
     """How many records are not jobs of the trace, by reason."""
-    examples: Mapping[LeftOut, str] = {}
+    examples: dict[LeftOut, str] = {}
     """For some reasons: where the first such record is, and what is wrong with it."""
-    least: Machine = Machine(1, 1)
-    """The smallest machine on which the jobs could have run as they did: by the cores
-    that they used at once, the nodes that are named, and the most cores of a job on one
-    node."""
+    node_cores: int = 1
+    """The most cores that a job had on one node, as far as the file says."""
     notes: tuple[str, ...] = ()
     """What all its records lack, and what was used instead."""
 
     @property
-    def left_out_texts(self) -> list[str]:
-        """Return the counts of `left_out` in words, one text for each reason."""
-        found = []
-        for reason, count in self.left_out.items():
-            text = f"{count} {reason.told}"
-            if count == 1:
-                text = text.replace("lines", "line").replace("steps", "step")
-            if reason in self.examples:
-                text += f" ({self.examples[reason]})"
-            found.append(text)
-        return found
+    def left_out_text(self) -> str:
+        """Return the counts of `left_out`, with examples; empty if there are none."""
+        examples = {why: f" ({text})" for why, text in self.examples.items()}
+        told = [f"{n} {why}{examples.get(why, '')}" for why, n in self.left_out.items()]
+        return f"left out: {', '.join(told)}" if told else ""

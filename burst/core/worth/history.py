@@ -111,13 +111,14 @@ class RunHistory:
         are none, it is expected to run as long again.
         """
         longest = max(0.0, limit - elapsed)
-        for key in _keys(kind):
+        keys = _keys(kind)
+        for key in keys:
             known = self._kinds.get(key)
             if known is not None:
                 shortest, expected = known.expect(limit, elapsed)
                 expected = min(expected - elapsed, longest)
                 # Other jobs of its user say nothing of the least that it takes.
-                like_it = key == _key(kind)
+                like_it = key is keys[0]
                 shortest = min(shortest - elapsed, expected) if like_it else 0.0
                 return RunTime(shortest, expected, longest)
         return RunTime(0.0, longest, longest)
@@ -175,7 +176,10 @@ class _Ladder:
 
     def __init__(self, runs: Sequence[float]) -> None:
         weighted = [(run, _DECAY**age) for age, run in enumerate(reversed(runs))]
-        self._sorted = sorted(runs)
+        count = len(runs)
+        # Of n + 1 jobs one is shorter than all others, so the shortest of a few past
+        # jobs is no bound.
+        self._likely = sorted(run * (count - 1) / (count + 1) for run in runs)
         self.steps: list[float] = []
         while weighted:
             weights = sum(weight for _, weight in weighted)
@@ -188,13 +192,11 @@ class _Ladder:
     def expect(self, elapsed: float) -> tuple[float, float]:
         """Return the least run that a job probably has, and the expected one.
 
-        Both are at least `elapsed`. Of n + 1 jobs one is shorter than all others, so
-        the shortest of a few past jobs is no bound.
+        Both are at least `elapsed`.
         """
-        count = len(self._sorted)
-        likely = (run * (count - 1) / (count + 1) for run in self._sorted)
+        likely = bisect_left(self._likely, elapsed)
         step = bisect_left(self.steps, elapsed)
         return (
-            next((run for run in likely if run >= elapsed), elapsed),
+            self._likely[likely] if likely < len(self._likely) else elapsed,
             self.steps[step] if step < len(self.steps) else 2 * elapsed,
         )

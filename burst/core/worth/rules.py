@@ -85,7 +85,8 @@ class RuleSet:
         """Each rule, and what it compares."""
         allowed = [terms for _, terms in self.terms]
         self._tests = [_tests(terms) for terms in allowed]
-        self._by_hours = any(terms.hours is not None for terms in allowed)
+        self.by_hours = any(terms.hours is not None for terms in allowed)
+        """Whether some rule has hours, so that `find` depends on the time."""
         self._open_at = -math.inf
         self._open = (1 << len(rules)) - 1
 
@@ -97,13 +98,13 @@ class RuleSet:
 
     def open_at(self, now: float) -> int:
         """Return the rules that are within their hours at that time, as bits."""
-        if self._by_hours and now != self._open_at:
+        if self.by_hours and now != self._open_at:
             self._open_at, self._open = now, self._open_in(minute_of_week(now))
         return self._open
 
     def next_change(self, now: float) -> float:
         """Return when other rules will be within their hours; math.inf for never."""
-        if self._by_hours:
+        if self.by_hours:
             open_now = self.open_at(now)
             # Each minute is looked at, as clocks are set forward and back.
             for minute in range(1, WEEK_MINUTES + 1):

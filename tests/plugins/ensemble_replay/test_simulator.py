@@ -19,13 +19,11 @@ from burst_ensemble_replay.member import (
     SimulatedMember,
 )
 from burst_ensemble_replay.simulator import (
-    Arrival,
     EnsembleSimulator,
     Workload,
-    arrivals_of,
     drawn_job,
 )
-from burst_replay.trace import Trace, TraceJob
+from burst_replay.trace import TraceJob
 
 from burst.config import convert
 from tests.plugins.ensemble.core.ensembles import ensemble, jobs, member
@@ -145,8 +143,8 @@ def test_an_ensemble_runs_its_jobs_and_ends() -> None:
 
 def test_jobs_arrive_at_the_member_that_is_least_loaded_and_can_run_them() -> None:
     spec = ensemble(member("a", max=2), member("b"))
-    arrivals = [Arrival(10.0, n, 60.0) for n in (1, 1, 5, 9)]
-    simulator = simulated(spec, Workload(arrivals), disableTermination="yes")
+    arrivals = [TraceJob(10.0, 60.0, cores, 60.0) for cores in (4, 3, 17, 33)]
+    simulator = simulated(spec, Workload(arrivals, 4), disableTermination="yes")
     outcome = simulator.run()
     assert [(each.name, each.jobs) for each in outcome.members] == [("a", 1), ("b", 2)]
     assert outcome.refused == 1
@@ -156,7 +154,7 @@ def test_jobs_arrive_at_the_member_that_is_least_loaded_and_can_run_them() -> No
 
 def test_it_can_be_stopped_and_what_comes_too_late_is_told() -> None:
     told: list[float] = []
-    late = Workload([Arrival(9000.0, 1, 60.0)])
+    late = Workload([TraceJob(9000.0, 60.0, 1, 60.0)])
     outcome = simulated(ensemble(), late).run(50.0, told.append)
     assert told == [0.0, 10.0, 20.0, 30.0, 40.0]
     assert outcome.refused == 1
@@ -181,8 +179,3 @@ def test_a_job_of_the_file_runs_within_its_limit_and_may_fail() -> None:
     assert made == [make(JobSpec(name="x"), JobRef("x", n)) for n in range(200)]
     assert all(120 <= job.run_time <= 1200 for job in made)
     assert 60 < sum(job.succeeds for job in made) < 140
-
-
-def test_jobs_of_a_trace_have_whole_nodes() -> None:
-    trace = Trace("t", (TraceJob(5.0, 60.0, 9, 100.0),))
-    assert arrivals_of(trace, 4) == [Arrival(5.0, 3, 60.0)]

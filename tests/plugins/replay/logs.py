@@ -32,7 +32,7 @@ def read_with(reader: Reader, lines: Iterable[str]) -> Trace:
     """Return the jobs that a reader finds."""
     found = CollectedJobs("x")
     reader(found, lines)
-    return found.trace()
+    return found.finish()
 
 
 def swf(

@@ -62,7 +62,7 @@ def test_a_table_beside_never_and_at_once(trace: Path) -> None:
     assert half.split()[2:] == at_once.split()[2:]
     assert more.split()[2:] == never.split()[1:]
     assert done.stderr == (
-        "old.swf: 2 jobs on 4 nodes of 4 cores; 1 broken line left out"
+        "old.swf: 2 jobs on 4 nodes of 4 cores; left out: 1 unreadable"
         " (line 4: 1 of 18 fields)\n"
     )
 
@@ -132,8 +132,7 @@ def test_what_a_log_of_a_site_lacks_is_told(trace: Path) -> None:
     trace.write_text(SACCT)
     done = run(trace, "--nodes", "4", "--json")
     assert done.stderr == (
-        "old.swf: 2 jobs on 4 nodes of 4 cores; 1 left out that still ran at its end;"
-        " 1 step of jobs left out\n"
+        "old.swf: 2 jobs on 4 nodes of 4 cores; left out: 1 still_ran, 1 step\n"
     )
     found = json.loads(done.stdout)
     assert (found["jobs"], found["left_out"]) == (2, {"still_ran": 1, "step": 1})
@@ -158,7 +157,7 @@ def test_a_log_that_does_not_name_the_machine_says_what_it_was_at_least(
         run(trace)
     assert str(caught.value) == (
         "old.swf: does not say on how many nodes it was recorded; give --nodes and"
-        " --cores: its jobs had at least --nodes 6 --cores 4"
+        " --cores: its largest job had at least --nodes 4 --cores 4"
     )
 
 

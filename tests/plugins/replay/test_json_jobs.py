@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from burst_replay.json_jobs import read_json
 from burst_replay.read_trace import read_trace
-from burst_replay.trace import LeftOut, Machine, Trace, TraceJob
+from burst_replay.trace import LeftOut, Trace, TraceJob
 
 from burst.model.job_record import RecordedEvent
 from burst.model.jobid import JobId
@@ -46,7 +46,6 @@ LAMMPS = TraceJob(
     bank="b",
     attributes={"project.of": "alpha"},
 )
-ONE = Machine(nodes=2, cores=4)
 
 
 def read(*rows: dict[str, Any] | str) -> Trace:
@@ -76,7 +75,7 @@ def test_what_a_daemon_recorded_is_read_as_the_journal_is(tmp_path: Path) -> Non
         )
     recorder.close()
     found = read_trace(tmp_path / "jobs")
-    assert (found.left_out, found.least, found.jobs) == ({}, ONE, (LAMMPS,))
+    assert (found.left_out, found.node_cores, found.jobs) == ({}, 4, (LAMMPS,))
     assert found.has_attributes
 
 
@@ -96,7 +95,7 @@ def test_a_journal() -> None:
     )
     assert (found.machine, found.started) == (None, T0)
     assert found.left_out == {LeftOut.NEVER_RAN: 1, LeftOut.NO_TIME: 1}
-    assert found.least == Machine(nodes=4, cores=4)
+    assert found.node_cores == 4
     assert found.jobs == (
         TraceJob(0.0, 70.0, 8, 90.0, userid=8, limited=False),
         msgspec.structs.replace(LAMMPS, submit=10.0),
@@ -257,4 +256,4 @@ def test_what_is_not_there_is_taken_from_elsewhere() -> None:
     told = [(job.cores, job.run_time) for job in found.jobs]
     assert told == [(6, 60.0), (5, 60.0), (5, 60.0)]
     assert (found.jobs[0].bank, set(found.users)) == ("bio", {"bob"})
-    assert found.least.cores == 2
+    assert found.node_cores == 2

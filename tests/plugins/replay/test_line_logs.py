@@ -52,7 +52,7 @@ def test_cores_and_nodes_of_pbs(values: dict[str, str], cores: int, nodes: int) 
     found = read_with(read_pbs, [pbs(**values)])
     assert [job.cores for job in found.jobs] == [cores] * bool(cores)
     assert found.left_out == ({} if cores else {LeftOut.NO_CORES: 1})
-    assert found.least.cores == (-(-cores // nodes) if nodes else 1)
+    assert found.node_cores == (-(-cores // nodes) if nodes else 1)
 
 
 def test_other_forms_of_times_of_pbs() -> None:
@@ -235,14 +235,6 @@ def test_parts_of_a_job_are_in_its_summary() -> None:
     assert (len(found.jobs), found.left_out) == (4, {LeftOut.STEP: 4})
 
 
-def test_what_was_used_at_once_is_known_by_the_waits() -> None:
-    # The second starts when the first ends, and the third is still there.
-    lines = [swf(submit=10), swf(submit=70, used=5), swf(submit=13, used=3)]
-    assert read_with(read_swf, lines).least.nodes == 8
-    without = [text.replace(" 3 ", " -1 ", 1) for text in lines]
-    assert read_with(read_swf, without).least.nodes == 5
-
-
 def test_jobs_are_by_submission_and_end_at_their_limit() -> None:
     lines = [swf(submit=20, run_time=500), swf(submit=5, limit=-1, used=-1)]
     first, second = read_with(read_swf, lines).jobs
@@ -253,8 +245,7 @@ def test_jobs_are_by_submission_and_end_at_their_limit() -> None:
 
 def test_what_is_left_out_is_told_with_the_first_of_each() -> None:
     lines = ["1 2 3", swf(used=10**12), swf(submit=-1), swf(), swf(run_time=0)]
-    assert read_with(read_swf, lines).left_out_texts == [
-        "1 more never ran",
-        "1 left out without a time that can be read (line 3: an impossible time)",
-        "2 broken lines left out (line 1: 3 of 18 fields)",
-    ]
+    assert read_with(read_swf, lines).left_out_text == (
+        "left out: 1 never_ran, 1 no_time (line 3: an impossible time),"
+        " 2 unreadable (line 1: 3 of 18 fields)"
+    )

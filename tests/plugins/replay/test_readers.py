@@ -19,7 +19,7 @@ from burst_replay.pbs import read_pbs
 from burst_replay.read_trace import FORMATS, Reader, read_trace, reader_of
 from burst_replay.sacct import read_sacct
 from burst_replay.swf import read_swf
-from burst_replay.trace import LeftOut, Machine, TraceError, TraceJob
+from burst_replay.trace import LeftOut, TraceError, TraceJob
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -41,8 +41,6 @@ ONE_OF_EACH: list[tuple[str, Reader]] = [
     (logs.lsf(), read_lsf),
     (logs.grid_engine(), read_grid_engine),
 ]
-EIGHT = Machine(nodes=2, cores=4)
-SLURMS = Machine(nodes=2, cores=32)
 
 
 @pytest.fixture
@@ -51,22 +49,22 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("reader", "lines", "cores", "named", "least"),
+    ("reader", "lines", "cores", "named", "node_cores"),
     [
-        (read_sacct, [SACCT_NAMES, logs.sacct()], 64, ("batch", "chem"), SLURMS),
-        (read_json, [json.dumps(logs.slurm_old())], 64, ("batch", "chem"), SLURMS),
-        (read_json, [SLURM], 64, ("batch", "chem"), SLURMS),
+        (read_sacct, [SACCT_NAMES, logs.sacct()], 64, ("batch", "chem"), 32),
+        (read_json, [json.dumps(logs.slurm_old())], 64, ("batch", "chem"), 32),
+        (read_json, [SLURM], 64, ("batch", "chem"), 32),
         (
             read_pbs,
             [logs.pbs(account='"chem lab end=3"')],
-            *(8, ("workq", "chem lab end=3"), EIGHT),
+            *(8, ("workq", "chem lab end=3"), 4),
         ),
-        (read_lsf, [logs.lsf()], 8, ("normal", "chem"), EIGHT),
+        (read_lsf, [logs.lsf()], 8, ("normal", "chem"), 4),
         (
             read_grid_engine,
             ["# Version: 8.1.9", "#", "", logs.grid_engine(project="bio")],
             # On how many nodes it ran is not told.
-            *(8, ("all.q", "bio"), Machine(nodes=8, cores=1)),
+            *(8, ("all.q", "bio"), 1),
         ),
     ],
 )
@@ -75,12 +73,12 @@ def test_a_job(
     lines: Sequence[str],
     cores: int,
     named: tuple[str, str],
-    least: Machine,
+    node_cores: int,
 ) -> None:
     found = read_with(reader, lines)
     (only,) = found.jobs
     assert only == TraceJob(0.0, HOUR, cores, 2 * HOUR, only.userid, "relax", *named)
-    assert (found.left_out, found.notes, found.least) == ({}, (), least)
+    assert (found.left_out, found.notes, found.node_cores) == ({}, (), node_cores)
     assert found.users == {"ann": only.userid}
     # A number that no user has where the log does not tell it.
     assert only.userid == (1001 if reader in (read_sacct, read_lsf) else 2**32)
@@ -239,11 +237,11 @@ _PACKED = gzip.compress(b"x" * 1000, mtime=0)
         (b"", "there is no job in it; it can be: the Standard Workload Format; acc"),
         (b"# only\n \n----\n", "there is no job in it"),
         (b"; MaxNodes: 16\n", "no job in it ran; it can be"),
-        (logs.swf(run_time=0).encode(), "no job in it ran; 1 more never ran; it"),
-        (b"; MaxNodes: 16\n1 2", "1 broken line left out .line 2: 2 of 18 fields"),
+        (logs.swf(run_time=0).encode(), "no job in it ran; left out: 1 never_ran; it"),
+        (b"; MaxNodes: 16\n1 2", "left out: 1 unreadable .line 2: 2 of 18 fields"),
         (b'{"jobs": []}', "no job in it ran"),
-        (b'{"jobs": [\n', "no job in it ran; 1 broken line left out"),
-        (b"[{" * 100_000, "no job in it ran; 1 broken line left out"),
+        (b'{"jobs": [\n', "no job in it ran; left out: 1 unreadable"),
+        (b"[{" * 100_000, "no job in it ran; left out: 1 unreadable"),
         (b"\xff what \x00", "format is not known; its first line is '. what .x00'"),
         (b"x" * 500, f"its first line is '{'x' * 60}'; it can be"),
         (b"[ann@login ~]$ qstat\n", "format is not known; its first line is '.ann@l"),
@@ -305,7 +303,7 @@ def test_any_lines_are_a_trace_or_a_trace_error(
     assert all(count > 0 for count in found.left_out.values())
     assert all(job.run_time > 0 and job.cores > 0 for job in found.jobs)
     assert all(0 < job.run_time <= job.limit for job in found.jobs)
-    assert len(found.left_out_texts) == len(found.left_out)
+    assert bool(found.left_out_text) is bool(found.left_out)
 
 
 ONE_A_LINE = [read_pbs, read_lsf, read_grid_engine, read_swf, read_sacct]

@@ -42,7 +42,6 @@ def test_commas_in_lists_are_no_delimiters_between_commas() -> None:
     assert [job.name for job in found.jobs] == ["a", "a,b", "a,b,c"]
     assert found.left_out == {LeftOut.UNREADABLE: 1}
     assert found.examples[LeftOut.UNREADABLE] == "line 5: 9 fields instead of 7"
-    assert found.least.nodes == 4
 
 
 def test_parsable_ends_each_line_with_a_delimiter() -> None:
@@ -113,7 +112,6 @@ def test_components_of_a_heterogeneous_job_are_one_job() -> None:
     assert [job.cores for job in found.jobs] == [72, 64, 64]
     assert found.jobs[0].run_time == 1.5 * HOUR
     assert found.left_out == {LeftOut.STEP: 1, LeftOut.COMPONENT: 1}
-    assert found.least.nodes == 11
 
 
 @pytest.mark.parametrize(
@@ -155,12 +153,6 @@ def test_unfinished_jobs_without_ids_are_counted_each() -> None:
     assert found.left_out == {LeftOut.STILL_WAITED: 2}
 
 
-def test_a_list_of_nodes_that_is_none_names_no_node() -> None:
-    named = ("None assigned", "cn[1-", "cn[1-9]")
-    found = read(*(sacct(JobID=str(n), NodeList=each) for n, each in enumerate(named)))
-    assert (len(found.jobs), found.least.nodes) == (3, 9)
-
-
 def test_clusters_have_ids_of_their_own() -> None:
     names = f"{SACCT_NAMES}|Cluster"
     found = read(f"{sacct()}|a", f"{sacct()}|b", names=names)
@@ -179,7 +171,7 @@ def test_cores_are_what_was_allocated_or_else_asked() -> None:
     )
     assert [job.cores for job in found.jobs] == [4, 6, 9, 7, 2048, 1536]
     assert found.left_out == {LeftOut.NO_CORES: 1}
-    assert found.least.cores == 3
+    assert found.node_cores == 3
 
 
 def test_raw_fields_count_seconds_and_minutes() -> None:
