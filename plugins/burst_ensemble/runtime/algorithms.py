@@ -16,7 +16,7 @@ import msgspec
 
 from burst import log
 from burst.config.convert import KeyProblem, convert
-from burst.errors import BurstError, ConfigError
+from burst.errors import ConfigError
 from burst_ensemble.algorithm import (
     Algorithm,
     Checked,
@@ -73,26 +73,31 @@ class _Place(msgspec.Struct, frozen=True):
 def _make(
     spec: AlgorithmSpec, place: _Place, plugins: Mapping[str, EntryPoint]
 ) -> Algorithm:
-    kind = BUILT_IN.get(spec.name) or _load(spec.name, place, plugins)
+    """Import an algorithm, and make it. Raises ConfigError, whatever it does."""
     try:
-        options = convert(kind.Options, spec.options, "")
-    except KeyProblem as error:
-        raise place.wrong(error.key, error.problem, error.advice) from error
-    try:
-        algorithm: Algorithm = kind(options)
+        kind = BUILT_IN.get(spec.name) or _load(spec.name, place, plugins)
+        algorithm: Algorithm = kind(_options(kind, spec, place))
         problems = (
             algorithm.problems(place.view) if isinstance(algorithm, Checked) else ()
         )
-    except BurstError:
+        wrong = [place.wrong(each.key, each.what, each.advice) for each in problems]
+    except (ConfigError, KeyboardInterrupt):
         raise
-    except Exception as error:
+    except BaseException as error:
         log.failure("algorithm %s cannot be made", spec.name, error=error)
         raise place.wrong(
             "", f"{spec.name} cannot be made: {type(error).__name__}: {error}"
         ) from error
-    for problem in problems:
-        raise place.wrong(problem.key, problem.what, problem.advice)
+    for each in wrong:
+        raise each
     return algorithm
+
+
+def _options(kind: Any, spec: AlgorithmSpec, place: _Place) -> Any:
+    try:
+        return convert(kind.Options, spec.options, "")
+    except KeyProblem as error:
+        raise place.wrong(error.key, error.problem, error.advice) from error
 
 
 def _load(name: str, place: _Place, plugins: Mapping[str, EntryPoint]) -> Any:
@@ -100,10 +105,7 @@ def _load(name: str, place: _Place, plugins: Mapping[str, EntryPoint]) -> Any:
     if point is None:
         known = sorted([*BUILT_IN, *plugins])
         raise place.wrong("", f"there is no algorithm {name!r}", choices(name, known))
-    try:
-        kind = point.load()
-    except (ImportError, AttributeError) as error:
-        raise place.wrong("", f"{point.value} cannot be imported: {error}") from error
+    kind = point.load()
     options = getattr(kind, "Options", None)
     has_options = isinstance(options, type) and issubclass(options, msgspec.Struct)
     if not has_options or not callable(getattr(kind, "decide", None)):
