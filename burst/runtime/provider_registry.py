@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
+from inspect import getattr_static
 from typing import Any, cast
 
 import msgspec
@@ -14,6 +15,7 @@ from burst import log
 from burst.config import ProviderTable, Settings, convert
 from burst.config.standing import check_standing
 from burst.errors import BurstError, ConfigError
+from burst.extensions import find_point, package_of
 from burst.provider import OPTIONAL_METHODS, Provider
 from burst.provider_type import PROVIDERS, package_errors
 
@@ -30,7 +32,7 @@ def load_providers(
     `found` is by default what is installed. Raises ConfigError, or what a provider
     raises for its settings.
     """
-    known = _by_type(found)
+    known = _points(found)
     return {
         name: _make(name, table, owner, known)
         for name, table in settings.providers.items()
@@ -43,7 +45,7 @@ def read_provider_options(settings: Settings, where: str) -> dict[str, msgspec.S
 
     No provider is made. `where` is the file, for errors. Raises ConfigError.
     """
-    known = _by_type()
+    known = _points()
     return {
         name: _options(f"{where}: providers.{name}", table, known)[1]
         for name, table in settings.providers.items()
@@ -56,7 +58,7 @@ def abilities_by_settings(name: str, table: ProviderTable) -> set[str]:
 
     The provider is not made. Raises ConfigError.
     """
-    kind, parsed = _options(f"providers.{name}", table, _by_type())
+    kind, parsed = _options(f"providers.{name}", table, _points())
     images = kind.own_images(parsed)
     return {*kind.modes(parsed), *((IMAGE,) if images else ())}
 
@@ -74,13 +76,12 @@ def _logged(what: str) -> Iterator[None]:
             raise
 
 
-def _by_type(found: Iterable[EntryPoint] | None = None) -> dict[str, EntryPoint]:
-    points = entry_points(group=PROVIDERS) if found is None else found
-    return {point.name: point for point in points}
+def _points(found: Iterable[EntryPoint] | None = None) -> tuple[EntryPoint, ...]:
+    return tuple(entry_points(group=PROVIDERS) if found is None else found)
 
 
 def _make(
-    name: str, table: ProviderTable, owner: str, known: dict[str, EntryPoint]
+    name: str, table: ProviderTable, owner: str, known: Sequence[EntryPoint]
 ) -> Provider:
     kind, parsed = _options(f"providers.{name}", table, known)
     make = cast(Callable[[str, msgspec.Struct, str], Provider], kind)
@@ -93,15 +94,16 @@ def _make(
 
 
 def _options(
-    where: str, table: ProviderTable, known: dict[str, EntryPoint]
+    where: str, table: ProviderTable, known: Sequence[EntryPoint]
 ) -> tuple[type[Provider], msgspec.Struct]:
     """Return the class of a provider, and its settings as it declares them."""
-    point = known.get(table.type)
+    point = find_point(known, table.type)
     if point is None:
         raise ConfigError(
             f"{where}.type: no provider {table.type!r} is installed",
-            "the installed types are " + (", ".join(sorted(known)) or "none"),
+            f"the installed types are {types or 'none'}",
         )
+        types = ", ".join(sorted({each.name for each in known}))
     kind = _checked(_import(point, where), point, where)
     with _logged(f"{where}: its settings cannot be read"):
         parsed = convert(kind.Settings, table.options, where)
@@ -129,7 +131,7 @@ def _import(point: EntryPoint, where: str) -> Any:
 
 def _requirement(point: EntryPoint) -> str:
     """Return what to install: the package, with the extras its entry point names."""
-    package = point.dist.name if point.dist else point.module.partition(".")[0]
+    package = package_of(point)
     extras = ",".join(point.extras)
     return f"'{package}[{extras}]'" if extras else package
 

@@ -6,7 +6,7 @@ call them, with a limit of ten seconds for each call.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from queue import Empty, SimpleQueue
@@ -17,6 +17,7 @@ import msgspec
 from burst import log
 from burst.config.convert import KeyProblem, convert
 from burst.errors import ConfigError
+from burst.extensions import find_point, package_of
 from burst_ensemble.algorithm import (
     Algorithm,
     Checked,
@@ -45,7 +46,7 @@ def load_algorithms(
     `found` defaults to the installed entry points. Raises ConfigError.
     """
     points = entry_points(group=GROUP) if found is None else found
-    plugins = {point.name: point for point in points if point.name not in BUILT_IN}
+    plugins = tuple(points)
     made = {}
     for member in file.spec.members:
         view = fresh_view(file.spec, member)
@@ -71,11 +72,11 @@ class _Place(msgspec.Struct, frozen=True):
 
 
 def _make(
-    spec: AlgorithmSpec, place: _Place, plugins: Mapping[str, EntryPoint]
+    spec: AlgorithmSpec, place: _Place, plugins: Sequence[EntryPoint]
 ) -> Algorithm:
     """Import an algorithm, and make it. Raises ConfigError, whatever it does."""
     try:
-        kind = BUILT_IN.get(spec.name) or _load(spec.name, place, plugins)
+        kind = _load(spec.name, place, plugins)
         algorithm: Algorithm = kind(_options(kind, spec, place))
         problems = (
             algorithm.problems(place.view) if isinstance(algorithm, Checked) else ()
@@ -100,10 +101,18 @@ def _options(kind: Any, spec: AlgorithmSpec, place: _Place) -> Any:
         raise place.wrong(error.key, error.problem, error.advice) from error
 
 
-def _load(name: str, place: _Place, plugins: Mapping[str, EntryPoint]) -> Any:
-    point = plugins.get(name)
+def _load(name: str, place: _Place, plugins: Sequence[EntryPoint]) -> Any:
+    point, built_in = find_point(plugins, name), BUILT_IN.get(name)
+    if point and built_in:
+        raise place.wrong(
+            "",
+            f"{name} is built in, and package {package_of(point)} has one of that name",
+            "uninstall the package, or have its author name it otherwise",
+        )
+    if built_in:
+        return built_in
     if point is None:
-        known = sorted([*BUILT_IN, *plugins])
+        known = sorted({*BUILT_IN, *(each.name for each in plugins)})
         raise place.wrong("", f"there is no algorithm {name!r}", choices(name, known))
     kind = point.load()
     options = getattr(kind, "Options", None)
