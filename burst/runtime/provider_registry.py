@@ -89,6 +89,10 @@ def _make(
         made = make(name, parsed, owner)
         # Asked here once, where an error ends neither a tick nor the daemon.
         answers = {method: bool(made.has(method)) for method in OPTIONAL_METHODS}
+        # Not by `made.concurrency`: a property could fail at each call of the provider.
+        calls = getattr_static(made, "concurrency")
+        if not (isinstance(calls, int) and calls >= 1):
+            raise TypeError(f"concurrency is {calls}, not a whole number from 1 on")
     vars(made)["has"] = answers.__getitem__
     return made
 

@@ -153,6 +153,17 @@ class P(Provider):
 def test_what_is_no_provider_is_refused(source: str, what: str, plugins: Path) -> None:
     (plugins / "wrong.py").write_text(source)
     with pytest.raises(ConfigError, match=what):
+        *(
+            (
+                f"{_WHOLE}    concurrency = {odd}",
+                f"be made: TypeError: concurrency is {odd}",
+            )
+            for odd in ("0", "None")
+        ),
+        (
+            f"{_WHOLE}    @property\n    def concurrency(self): raise ValueError('x')",
+            "providers.x: it cannot be made: TypeError: concurrency is <property",
+        ),
         load('type = "p"', point("p", "wrong:P"))
 
 
