@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
-from burst import log
+from burst import __version__, log
 from burst.config import ProviderTable, Settings, convert
 from burst.config.standing import check_standing
 from burst.errors import BurstError, ConfigError
@@ -103,11 +103,11 @@ def _options(
     """Return the class of a provider, and its settings as it declares them."""
     point = find_point(known, table.type)
     if point is None:
+        types = ", ".join(sorted({each.name for each in known}))
         raise ConfigError(
             f"{where}.type: no provider {table.type!r} is installed",
             f"the installed types are {types or 'none'}",
         )
-        types = ", ".join(sorted({each.name for each in known}))
     kind = _checked(_import(point, where), point, where)
     with _logged(f"{where}: its settings cannot be read"):
         parsed = convert(kind.Settings, table.options, where)
@@ -121,6 +121,15 @@ def _import(point: EntryPoint, where: str) -> Any:
         try:
             return point.load()
         except ImportError as error:
+            if (error.name or "").partition(".")[0] == "burst":
+                raise ConfigError(
+                    f"{where}: provider {point.name} does not fit burst {__version__}:"
+                    f" {error}",
+                    f"install a version of {package_of(point)} for this burst, or set"
+                    " enabled = false",
+                ) from error
+            if not isinstance(error, ModuleNotFoundError):
+                raise
             raise ConfigError(
                 f"{where}: a package of provider {point.name} is not installed:"
                 f" {error}",

@@ -136,6 +136,15 @@ class P(Provider):
             f"{_BASE} offers = observe = provision = reap = id",
             "no Settings; .*msgspec.S",
         ),
+        (
+            "from burst.provider import Gone",
+            r"provider p does not fit burst [\d.]+: cannot import.* version of wrong ",
+        ),
+        ("import burst.gone", r"provider p does not fit burst [\d.]+: No module named"),
+        (
+            "from msgspec import Gone",
+            "providers.x: its package cannot be imported: cannot import name 'Gone'",
+        ),
         ("raise ValueError('x')", _BROKEN.format("ValueError: x")),
         ("raise SystemExit(3)", _BROKEN.format("SystemExit: 3")),
         ("P = ) 3", "providers.x: its package cannot be imported: SyntaxError"),
@@ -144,15 +153,6 @@ class P(Provider):
             f"{_WHOLE}    @property\n    def resize(self): raise ValueError('x')",
             "providers.x: it cannot be made: ValueError: x",
         ),
-        (
-            _WHOLE.replace("(Struct): 1", _ODD),
-            "providers.x: its settings cannot be read: OSError: odd",
-        ),
-    ],
-)
-def test_what_is_no_provider_is_refused(source: str, what: str, plugins: Path) -> None:
-    (plugins / "wrong.py").write_text(source)
-    with pytest.raises(ConfigError, match=what):
         *(
             (
                 f"{_WHOLE}    concurrency = {odd}",
@@ -164,6 +164,15 @@ def test_what_is_no_provider_is_refused(source: str, what: str, plugins: Path) -
             f"{_WHOLE}    @property\n    def concurrency(self): raise ValueError('x')",
             "providers.x: it cannot be made: TypeError: concurrency is <property",
         ),
+        (
+            _WHOLE.replace("(Struct): 1", _ODD),
+            "providers.x: its settings cannot be read: OSError: odd",
+        ),
+    ],
+)
+def test_what_is_no_provider_is_refused(source: str, what: str, plugins: Path) -> None:
+    (plugins / "wrong.py").write_text(source)
+    with pytest.raises(ConfigError, match=what):
         load('type = "p"', point("p", "wrong:P"))
 
 
