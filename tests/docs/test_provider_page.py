@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -76,6 +77,14 @@ class HereBackend(LeadBackend):
             for each in self.path.glob(f"*/{spec.burst_id}/*.pid")
         }
         return {host: pid for host, pid in found.items() if pid and is_alive(pid)}
+
+    @contextlib.contextmanager
+    def unreachable(self) -> Iterator[None]:
+        """Others may write in its directory, which followers still find."""
+        mode = self.path.stat().st_mode
+        self.path.chmod(0o777)
+        yield
+        self.path.chmod(mode)
 
     def crashing(self, owner: str, when: Moment) -> Provider:
         return Dying(self.make(owner), 0 if when == "before" else 99)
