@@ -4,9 +4,13 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
-from burst.provider import BurstSpec
-from burst.testing import FakeProvider
+import pytest
+
+from burst.provider import BurstId, BurstSpec
+from burst.testing import FakeCloud, FakeProvider, Trial, example_lead, example_spec
+from burst.testing.trial import TrialTiming
 from tests.contract.fake_contract import FakeContract
 
 
@@ -17,10 +21,6 @@ class StartsLateOnce(FakeProvider):
         if spec.lease_end and not self.cloud.begun:
             time.sleep(2 * TestEventuallyConsistentFakeProvider.lease)
         super().provision(spec)
-
-
-class TestFakeProvider(FakeContract):
-    pass
 
 
 class NotesWhatIsToEnd(FakeProvider):
@@ -35,9 +35,9 @@ class NotesWhatIsToEnd(FakeProvider):
         super().reap(burst_id)
 
 
-class TestEventuallyConsistentFakeProvider(FakeContract):
-    kind = StartsLateOnce
-    lease = 0.05
+class TestFakeProvider(FakeContract):
+    pass
+
 
 class TestFakeProviderThatNotesWhatIsToEnd(FakeContract):
     kind = NotesWhatIsToEnd
@@ -67,6 +67,10 @@ def test_a_burst_that_cannot_be_reaped_keeps_no_other(tmp_path: Path) -> None:
         trial.close()
     assert [burst.spec for burst in cloud.bursts.values()] == [specs[1]]
 
+
+class TestEventuallyConsistentFakeProvider(FakeContract):
+    kind = StartsLateOnce
+    lease = 0.05
 
     def tune(self, provider: FakeProvider) -> FakeProvider:
         provider.listed_after = 3
