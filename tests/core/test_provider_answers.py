@@ -88,9 +88,10 @@ def test_offers_that_cannot_be_are_no_answer(answer):
         check_offers(answer)
 
 
-def test_what_was_to_be_returned_is_named():
+@pytest.mark.parametrize("answer", [None])
+def test_what_was_to_be_returned_is_named(answer):
     with pytest.raises(BadAnswer, match=r"it returned None, not a sequence of Offer$"):
-        check_offers(None)
+        check_offers(answer)
 
 
 @pytest.mark.parametrize(
