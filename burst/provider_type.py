@@ -139,9 +139,9 @@ def package_errors(what: str) -> Iterator[None]:
     """
     try:
         yield
-    except BurstError:
+    except (BurstError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         kind = "" if isinstance(error, ImportError) else f"{type(error).__name__}: "
         raise ConfigError(
             f"{what}: {kind}{error}",

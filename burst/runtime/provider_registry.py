@@ -69,9 +69,9 @@ def _logged(what: str) -> Iterator[None]:
     with package_errors(what):
         try:
             yield
-        except BurstError:
+        except (BurstError, KeyboardInterrupt):
             raise
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             log.failure("%s", what, error=error)
             raise
 

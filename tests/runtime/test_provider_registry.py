@@ -147,6 +147,10 @@ class P(Provider):
         ),
         ("raise ValueError('x')", _BROKEN.format("ValueError: x")),
         ("raise SystemExit(3)", _BROKEN.format("SystemExit: 3")),
+        (
+            "from asyncio import CancelledError\nraise CancelledError",
+            _BROKEN.format("CancelledError: "),
+        ),
         ("P = ) 3", "providers.x: its package cannot be imported: SyntaxError"),
         (f"{_WHOLE}    def has(self): 1", "providers.x: it cannot be made: TypeError"),
         (
