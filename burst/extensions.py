@@ -86,14 +86,15 @@ def find_point(points: Iterable[EntryPoint], name: str) -> EntryPoint | None:
     Raises ConfigError if packages have different objects of the name: by chance, one
     would count here and another one there.
     """
-    found = {point.value: point for point in points if point.name == name}
+    of_name = {point.value: point for point in points if point.name == name}
+    found = list(of_name.values())
     if len(found) > 1:
-        packages = " and ".join(sorted(map(package_of, found.values())))
+        packages = " and ".join(sorted(map(package_of, found)))
         raise ConfigError(
-            f"{name!r} is the name of something in each of the packages {packages}",
-            f"uninstall all of them but one; an author is to name {name!r} otherwise",
+            f"packages {packages} each have {name!r} in {found[0].group}",
+            "uninstall all of them but one, or have an author name it otherwise",
         )
-    return next(iter(found.values()), None)
+    return found[0] if found else None
 
 
 def package_of(point: EntryPoint) -> str:
