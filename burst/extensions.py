@@ -18,7 +18,7 @@ An object is imported only when it is loaded by its name, or all of its group ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -73,11 +73,33 @@ def load(group: Group, name: str) -> Any:
     try:
         return point.load()
     except (ImportError, AttributeError) as error:
-        package = point.dist.name if point.dist else point.module.partition(".")[0]
         raise ConfigError(
-            f"{group}: {name} of package {package} cannot be imported: {error}",
+            f"{group}: {name} of package {package_of(point)} cannot be imported:"
+            f" {error}",
             "install it again with its dependencies, or remove it",
         ) from error
+
+
+def find_point(points: Iterable[EntryPoint], name: str) -> EntryPoint | None:
+    """Return the entry point of this name; None if there is none.
+
+    Raises ConfigError if packages have different objects of the name: by chance, one
+    would count here and another one there.
+    """
+    of_name = {point.value: point for point in points if point.name == name}
+    found = list(of_name.values())
+    if len(found) > 1:
+        packages = " and ".join(sorted(map(package_of, found)))
+        raise ConfigError(
+            f"packages {packages} each have {name!r} in {found[0].group}",
+            "uninstall all of them but one, or have an author name it otherwise",
+        )
+    return found[0] if found else None
+
+
+def package_of(point: EntryPoint) -> str:
+    """Return the name of the package that has an entry point."""
+    return point.dist.name if point.dist else point.module.partition(".")[0]
 
 
 def load_all(group: Group) -> dict[str, Any]:

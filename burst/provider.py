@@ -282,6 +282,8 @@ class Provider(abc.ABC):
     concurrency: int = 1
     """How many calls the daemon may make at a time, on several threads; at most 32.
 
+    An attribute of the class or of the object, not a property.
+
     There is never more than one call at a time for one burst, of `observe`, or of
     `offers`. But bursts may be made and deleted while other bursts are, and while
     `observe` or `offers` runs.

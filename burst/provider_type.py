@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from burst.errors import BurstError, ConfigError
+from burst.extensions import find_point
 from burst.model.shape import Shape
 
 GROUP = "burst.provider_types"
@@ -138,9 +139,9 @@ def package_errors(what: str) -> Iterator[None]:
     """
     try:
         yield
-    except BurstError:
+    except (BurstError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         kind = "" if isinstance(error, ImportError) else f"{type(error).__name__}: "
         raise ConfigError(
             f"{what}: {kind}{error}",
@@ -167,11 +168,10 @@ def usual_type() -> str:
 def provider_type(kind: str) -> ProviderType:
     """Return the facts about a type; the defaults if it has none installed.
 
-    Raises ConfigError if its package cannot be imported.
+    Raises ConfigError if its package cannot be imported, or several packages have it.
     """
-    for point in entry_points(group=GROUP, name=kind):
-        return load_type(point)
-    return ProviderType()
+    point = find_point(entry_points(group=GROUP), kind)
+    return load_type(point) if point else ProviderType()
 
 
 def on_own_host(kind: str) -> bool:

@@ -41,7 +41,8 @@ def check_offers(found: Iterable[Offer]) -> tuple[Offer, ...]:
         _check_name(offer.name, "an offer's name")
         shape = offer.shape
         numbers = (offer.max_nodes, offer.total, shape.cores, shape.gpus)
-        small = min(numbers) < 0 or not (shape.cores or shape.gpus)
+        some = offer.max_nodes and (shape.cores or shape.gpus)
+        small = min(numbers) < 0 or not some
         if small or max(numbers) > _LARGEST:
             raise BadAnswer(
                 f"offer {offer.name} has {numbers}: max_nodes, total, cores, GPUs"
@@ -67,6 +68,8 @@ def check_statuses(found: Iterable[BurstStatus]) -> tuple[BurstStatus, ...]:
         _check_name(status.burst_id, "a burst's id")
         for follower in status.followers:
             _check_name(follower.host, f"a host of {status.burst_id}")
+        hosts = [follower.host for follower in status.followers]
+        _check_unique(hosts, f"followers of {status.burst_id}")
         ended = status.instance.exit_status if status.instance else None
         if ended is not None and abs(ended) > _LARGEST:
             raise BadAnswer(f"the exit status of {status.burst_id} is {_shown(ended)}")
@@ -76,7 +79,9 @@ def check_statuses(found: Iterable[BurstStatus]) -> tuple[BurstStatus, ...]:
 
 def _read(found: object, kind: type[_T], most: int) -> tuple[_T, ...]:
     if isinstance(found, str) or not isinstance(found, Iterable):
-        raise BadAnswer(f"it returned {_shown(found)}, not a sequence of {kind}")
+        raise BadAnswer(
+            f"it returned {_shown(found)}, not a sequence of {kind.__name__}"
+        )
     read: list[_T] = []
     for item in found:
         if len(read) == most:

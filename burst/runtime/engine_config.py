@@ -21,6 +21,7 @@ import msgspec
 from burst import log
 from burst.config import Settings
 from burst.core.plan.slots import RankSlot, find_slots
+from burst.core.provider_answers import storable
 from burst.core.worth.budget import budget_warnings
 from burst.core.worth.rule_warnings import find_rule_warnings, named_users
 from burst.errors import BurstError, ConfigError
@@ -168,10 +169,12 @@ def _place(
     So is another owner tag in the settings: bursts with the old tag are not seen then.
     """
     with package_errors(f"providers.{name}: place() failed"):
-        where = provider.place()
+        where: object = provider.place()
+        if not isinstance(where, str):
+            raise TypeError(f"it returned {where!r}, not text")
     tag = f" as {identity.owner}" if settings.lead.owner else ""
     kind = settings.providers[name].type
-    return f"{kind} {where}".rstrip()[: _LONGEST_PLACE - len(tag)] + tag
+    return f"{kind} {storable(where)}".rstrip()[: _LONGEST_PLACE - len(tag)] + tag
 
 
 def _directories(name: str, provider: Provider) -> tuple[str, ...]:
@@ -180,4 +183,8 @@ def _directories(name: str, provider: Provider) -> tuple[str, ...]:
         found = provider.directories()
         if isinstance(found, str):
             raise TypeError("it returned text in place of a list")
+        for path in found:
+            text = isinstance(path, str) and storable(path)
+            if not text or text != path or not text.startswith("/"):
+                raise TypeError(f"it returned {path!r}, not an absolute path as text")
         return tuple(found)

@@ -3,17 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
+from inspect import getattr_static
 from typing import Any, cast
 
 import msgspec
 
-from burst import log
+from burst import __version__, log
 from burst.config import ProviderTable, Settings, convert
 from burst.config.standing import check_standing
 from burst.errors import BurstError, ConfigError
+from burst.extensions import find_point, package_of
 from burst.provider import OPTIONAL_METHODS, Provider
 from burst.provider_type import PROVIDERS, package_errors
 
@@ -30,7 +32,7 @@ def load_providers(
     `found` is by default what is installed. Raises ConfigError, or what a provider
     raises for its settings.
     """
-    known = _by_type(found)
+    known = _points(found)
     return {
         name: _make(name, table, owner, known)
         for name, table in settings.providers.items()
@@ -43,7 +45,7 @@ def read_provider_options(settings: Settings, where: str) -> dict[str, msgspec.S
 
     No provider is made. `where` is the file, for errors. Raises ConfigError.
     """
-    known = _by_type()
+    known = _points()
     return {
         name: _options(f"{where}: providers.{name}", table, known)[1]
         for name, table in settings.providers.items()
@@ -56,7 +58,7 @@ def abilities_by_settings(name: str, table: ProviderTable) -> set[str]:
 
     The provider is not made. Raises ConfigError.
     """
-    kind, parsed = _options(f"providers.{name}", table, _by_type())
+    kind, parsed = _options(f"providers.{name}", table, _points())
     images = kind.own_images(parsed)
     return {*kind.modes(parsed), *((IMAGE,) if images else ())}
 
@@ -67,20 +69,19 @@ def _logged(what: str) -> Iterator[None]:
     with package_errors(what):
         try:
             yield
-        except BurstError:
+        except (BurstError, KeyboardInterrupt):
             raise
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             log.failure("%s", what, error=error)
             raise
 
 
-def _by_type(found: Iterable[EntryPoint] | None = None) -> dict[str, EntryPoint]:
-    points = entry_points(group=PROVIDERS) if found is None else found
-    return {point.name: point for point in points}
+def _points(found: Iterable[EntryPoint] | None = None) -> tuple[EntryPoint, ...]:
+    return tuple(entry_points(group=PROVIDERS) if found is None else found)
 
 
 def _make(
-    name: str, table: ProviderTable, owner: str, known: dict[str, EntryPoint]
+    name: str, table: ProviderTable, owner: str, known: Sequence[EntryPoint]
 ) -> Provider:
     kind, parsed = _options(f"providers.{name}", table, known)
     make = cast(Callable[[str, msgspec.Struct, str], Provider], kind)
@@ -88,19 +89,24 @@ def _make(
         made = make(name, parsed, owner)
         # Asked here once, where an error ends neither a tick nor the daemon.
         answers = {method: bool(made.has(method)) for method in OPTIONAL_METHODS}
+        # Not by `made.concurrency`: a property could fail at each call of the provider.
+        calls = getattr_static(made, "concurrency")
+        if not (isinstance(calls, int) and calls >= 1):
+            raise TypeError(f"concurrency is {calls}, not a whole number from 1 on")
     vars(made)["has"] = answers.__getitem__
     return made
 
 
 def _options(
-    where: str, table: ProviderTable, known: dict[str, EntryPoint]
+    where: str, table: ProviderTable, known: Sequence[EntryPoint]
 ) -> tuple[type[Provider], msgspec.Struct]:
     """Return the class of a provider, and its settings as it declares them."""
-    point = known.get(table.type)
+    point = find_point(known, table.type)
     if point is None:
+        types = ", ".join(sorted({each.name for each in known}))
         raise ConfigError(
             f"{where}.type: no provider {table.type!r} is installed",
-            "the installed types are " + (", ".join(sorted(known)) or "none"),
+            f"the installed types are {types or 'none'}",
         )
     kind = _checked(_import(point, where), point, where)
     with _logged(f"{where}: its settings cannot be read"):
@@ -115,6 +121,15 @@ def _import(point: EntryPoint, where: str) -> Any:
         try:
             return point.load()
         except ImportError as error:
+            if (error.name or "").partition(".")[0] == "burst":
+                raise ConfigError(
+                    f"{where}: provider {point.name} does not fit burst {__version__}:"
+                    f" {error}",
+                    f"install a version of {package_of(point)} for this burst, or set"
+                    " enabled = false",
+                ) from error
+            if not isinstance(error, ModuleNotFoundError):
+                raise
             raise ConfigError(
                 f"{where}: a package of provider {point.name} is not installed:"
                 f" {error}",
@@ -129,7 +144,7 @@ def _import(point: EntryPoint, where: str) -> Any:
 
 def _requirement(point: EntryPoint) -> str:
     """Return what to install: the package, with the extras its entry point names."""
-    package = point.dist.name if point.dist else point.module.partition(".")[0]
+    package = package_of(point)
     extras = ",".join(point.extras)
     return f"'{package}[{extras}]'" if extras else package
 

@@ -15,7 +15,14 @@ from burst.core.actions import FREEING
 from burst.core.record_size import without_oversized
 from burst.core.tick import TickResult
 from burst.core.world import Halt
-from burst.errors import BurstError, LeadGone, RecordTooLarge, StoreError, Unreadable
+from burst.errors import (
+    MALFORMED,
+    BurstError,
+    LeadGone,
+    RecordTooLarge,
+    StoreError,
+    Unreadable,
+)
 from burst.lead import Store
 from burst.runtime.clock import ClockMark
 from burst.runtime.record_store import RecordStore
@@ -84,6 +91,12 @@ class StoredRecords:
             log.say("%s", error, level=logging.ERROR)
             result = without_oversized(result, self.now, error.records, now)
             self.store.write(self._stored, result.records)
+        except MALFORMED as error:
+            # A defect. If it ended the daemon, each restart could meet it again.
+            if self.trouble is None:
+                log.failure("a record cannot be encoded")
+            why = f"{type(error).__name__}, which the daemon's log has in full"
+            raise StoreError(f"a record cannot be encoded: {why}") from error
         self._stored = result.records
         return result
 

@@ -46,16 +46,17 @@ class FailureChecks(ContractFixtures):
         broken = backend.unreachable()
         trial.provision(spec)
         trial.wait_running(spec)
+        # `reap` is the last: it may note that the burst is to end before it raises.
         calls: list[Callable[[], object]] = [
             trial.observe,
-            lambda: trial.reap_once(spec.burst_id),
             lambda: trial.provision_once(spec),
+            lambda: trial.reap_once(spec.burst_id),
         ]
         with broken:
             for call in calls:
                 with pytest.raises((Transient, Refused)):
                     call()
-        trial.wait_running(spec)
+        trial.wait_listed(spec.burst_id, lambda _: True, "to be listed again")
 
     def test_a_follower_that_dies_is_told_with_a_reason(
         self, trial: Trial, spec: BurstSpec, backend: Backend

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from collections.abc import Callable, Iterator
 
@@ -66,15 +67,14 @@ class ContractFixtures:
     ) -> Iterator[Begin]:
         """Return a function that begins trials. Their bursts are reaped at the end."""
         patience = TrialTiming(self.patience, self.pause, self.prompt)
-        trials: list[Trial] = []
+        with contextlib.ExitStack() as trials:
 
-        def begin_one(owner: str, make: MakeProvider = make_provider) -> Trial:
-            trials.append(Trial(make(owner), patience, count))
-            return trials[-1]
+            def begin_one(owner: str, make: MakeProvider = make_provider) -> Trial:
+                trial = Trial(make(owner), patience, count)
+                trials.callback(trial.close)
+                return trial
 
-        yield begin_one
-        for trial in trials:
-            trial.close()
+            yield begin_one
 
     @pytest.fixture
     def owner(self) -> str:

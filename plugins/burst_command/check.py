@@ -2,8 +2,9 @@
 """Tries a site's program on a burst that no lead knows: `burst provider check`.
 
 In place of a follower each node runs a script that writes the time into a file of the
-shared directory, again and again, until SIGTERM ends it. So no lead, no Flux and no
-certificate is needed, and the directory shows what runs where.
+shared directory, again and again, until a while after SIGTERM, as a follower that ends
+its jobs. So no lead, no Flux and no certificate is needed, and the directory shows what
+runs where.
 """
 
 from __future__ import annotations
@@ -32,14 +33,15 @@ if TYPE_CHECKING:
 
 NODES = 2
 _BEAT_S = 1
+_ENDING_S = 5
 _PAUSE_S = 0.5
 _BURST = BurstId("burst-check-0")
 _SCRIPT = """\
 #!/bin/sh
 # A node of a burst that `burst provider check` makes.
 beat={place}/beat.$1.$(hostname).$$
-trap 'rm -f "$beat"; exit 0' TERM INT HUP
 end=$(($(date +%s) + {seconds}))
+trap 'trap "" TERM INT HUP; end=$(($(date +%s) + {ending}))' TERM INT HUP
 while [ "$(date +%s)" -lt "$end" ]; do
   date +%s > "$beat" || exit
   sleep {beat}
@@ -59,7 +61,10 @@ class _Files(JobTasks):
         """Write the script in place of a follower's files."""
         del flux, rank
         script = _SCRIPT.format(
-            place=shlex.quote(str(self.place)), beat=_BEAT_S, seconds=self._seconds
+            place=shlex.quote(str(self.place)),
+            beat=_BEAT_S,
+            seconds=self._seconds,
+            ending=_ENDING_S,
         )
         with disk_errors(self.place, writing=True):
             self.place.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -109,6 +114,8 @@ class _Check:
                 yield ok(step())
         except BurstError as error:
             advice = error.advice or "docs/command.md says what each word is to do"
+            # Now, as it may take minutes to delete what is left.
+            self._tell(f"wrong: {error.what}")
             yield wrong(error.what, advice)
         finally:
             if self._begun:

@@ -25,7 +25,14 @@ from burst.errors import (
 from burst.kits import certificate
 from burst.model.burst import BurstId
 from burst.model.shape import Shape
-from burst.provider import BurstSpec, BurstStatus, Offer, OwnedBurst, Phase
+from burst.provider import (
+    BurstSpec,
+    BurstStatus,
+    InstanceStatus,
+    Offer,
+    OwnedBurst,
+    Phase,
+)
 from burst.testing import FakeCloud, FakeProvider
 from burst.testing.cloud import FakeBurst
 
@@ -101,6 +108,13 @@ class SellsEmptyNodes(FakeProvider):
     def offers(self) -> Sequence[Offer]:
         offers = super().offers()
         return [msgspec.structs.replace(offer, shape=Shape(0)) for offer in offers]
+
+
+@caught_by("offers_are_sane")
+class SellsForNoPrice(FakeProvider):
+    def offers(self) -> Sequence[Offer]:
+        nothing = {"fee": math.nan}
+        return [msgspec.structs.replace(each, **nothing) for each in super().offers()]
 
 
 @caught_by("offers_are_sane")
@@ -275,6 +289,13 @@ class TellsTheSecretInAnError(FakeProvider):
 class ListsWhatCannotBeEncoded(Retelling):
     def retold(self, status: BurstStatus) -> BurstStatus:
         return msgspec.structs.replace(status, why=Path("/a/log"))
+
+
+@caught_by("a_burst_is_listed_and_then_runs")
+class ListsAnExitStatusOfManyBits(Retelling):
+    def retold(self, status: BurstStatus) -> BurstStatus:
+        instance = InstanceStatus(exit_status=10**30)
+        return msgspec.structs.replace(status, instance=instance)
 
 
 @caught_by("a_burst_is_listed_and_then_runs")

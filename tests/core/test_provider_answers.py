@@ -29,6 +29,11 @@ OFFER = Offer(name="small", shape=Shape(4), max_nodes=8, price=1.5)
 STATUS = BurstStatus(burst_id=BurstId("burst-0-abc"), phase=Phase.PENDING)
 
 
+def running(number):
+    """As many followers, which run."""
+    return tuple(FollowerStatus(f"h{each}", Phase.RUNNING) for each in range(number))
+
+
 def test_what_is_as_declared_is_returned_as_a_tuple():
     assert check_offers([OFFER]) == (OFFER,)
     assert check_offers(iter([OFFER])) == (OFFER,)
@@ -62,6 +67,7 @@ def test_a_duration_of_the_settings_is_a_number():
         [but(OFFER, shape=Shape(-1))],
         [but(OFFER, max_nodes="8")],
         [but(OFFER, max_nodes=-1)],
+        [but(OFFER, max_nodes=0)],
         [but(OFFER, price=math.nan)],
         [but(OFFER, price=math.inf)],
         [but(OFFER, price=-1.0)],
@@ -82,6 +88,12 @@ def test_offers_that_cannot_be_are_no_answer(answer):
         check_offers(answer)
 
 
+@pytest.mark.parametrize("answer", [None])
+def test_what_was_to_be_returned_is_named(answer):
+    with pytest.raises(BadAnswer, match=r"it returned None, not a sequence of Offer$"):
+        check_offers(answer)
+
+
 @pytest.mark.parametrize(
     "answer",
     [
@@ -92,7 +104,8 @@ def test_offers_that_cannot_be_are_no_answer(answer):
         [but(STATUS, burst_id=None)],
         [but(STATUS, followers=["burst-0-0"])],
         [but(STATUS, followers=(FollowerStatus("", Phase.RUNNING),))],
-        [but(STATUS, followers=(FollowerStatus("h", Phase.RUNNING),) * 100_001)],
+        [but(STATUS, followers=(FollowerStatus("h", Phase.RUNNING),) * 2)],
+        [but(STATUS, followers=running(100_001))],
         [but(STATUS, why=["a", "b"])],
         [but(STATUS, instance=but(InstanceStatus(), exit_status="0"))],
         [but(STATUS, instance=but(InstanceStatus(), exit_status=10**30))],

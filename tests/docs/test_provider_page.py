@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
 import sys
+import tomllib
 import types
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -77,6 +79,14 @@ class HereBackend(LeadBackend):
         }
         return {host: pid for host, pid in found.items() if pid and is_alive(pid)}
 
+    @contextlib.contextmanager
+    def unreachable(self) -> Iterator[None]:
+        """Others may write in its directory, which followers still find."""
+        mode = self.path.stat().st_mode
+        self.path.chmod(0o777)
+        yield
+        self.path.chmod(mode)
+
     def crashing(self, owner: str, when: Moment) -> Provider:
         return Dying(self.make(owner), 0 if when == "before" else 99)
 
@@ -113,6 +123,18 @@ def test_it_is_as_short_as_it_is_said_to_be() -> None:
     lines = [line for line in code().splitlines() if line.strip()]
     assert len(lines) <= LONGEST
     assert max(map(len, lines)) <= 88
+
+
+def test_its_package_and_its_table_are_those_of_the_page(
+    page: types.ModuleType,
+) -> None:
+    section = PAGE.split("\n## Installing it\n")[1]
+    package, table, *_ = re.findall(r"^```toml\n(.*?)^```$", section, re.M | re.S)
+    points = tomllib.loads(package)["project"]["entry-points"]["burst.providers"]
+    [[name, options]] = tomllib.loads(table)["providers"].items()
+    module, _, kind = points[options.pop("type")].partition(":")
+    assert module in package.split("py-modules = ")[1]
+    assert getattr(page, kind)(name, msgspec.convert(options, page.HereSettings), "o")
 
 
 class TestHereProvider(WithLead, ProviderContract):

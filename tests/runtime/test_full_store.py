@@ -95,3 +95,17 @@ def test_a_burst_that_is_idle_while_it_is_resized_ends(nodes, before):
     sim.lead.submit(whole(4, constraint='{"hostlist":["burst-1-[0-3]"]}'))
     sim.until(lambda: not sim.cloud.bursts, ticks=120)
     assert len(sim.bursts) == 1
+
+
+def test_a_record_that_cannot_be_encoded_is_as_a_store_that_refuses_it(caplog):
+    sim = Sim.at_rest()
+    sim.change(places={"local": "\udcff"})
+    sim.submit_lent(4)
+    sim.tick(3)
+    assert not sim.cloud.bursts
+    why = sim.engine.snapshot.world.halt.why
+    assert why.startswith("a record cannot be encoded: UnicodeEncodeError, ")
+    assert caplog.text.count("\nUnicodeEncodeError: ") == 1
+    sim.change()
+    sim.until(lambda: sim.cloud.bursts)
+    assert sim.engine.snapshot.world.halt is None

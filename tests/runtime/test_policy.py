@@ -2,16 +2,18 @@
 """A daemon by whose rules jobs wait for own nodes, and users who want a burst."""
 
 import logging
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from burst.core.worth.estimate import StartEstimate
-from burst.errors import BurstError, Denied
+from burst.errors import BurstError, ConfigError, Denied
 from burst.model.decision import Decision
 from burst.model.jobid import JobId, format_f58
 from burst.model.reason import Reason
 from burst.runtime import service_answers
-from burst.runtime.engine_config import find_userids, make_config
+from burst.runtime.engine_config import EngineConfig, find_userids, make_config
 from burst.runtime.policy_check import check_policy
 from burst.testing import FakeProvider
 from tests.builders import T0, but, identity, job, settings, view, whole, world
@@ -86,15 +88,41 @@ def test_users_are_looked_up_and_doubts_are_logged(
     assert "policy-1 is for user nobody-of-this-name" in caplog.text
 
 
-def test_directories_of_followers_are_asked_of_providers_that_say_them() -> None:
+def make_providers(*, found: object = (), place: object = "") -> EngineConfig:
+    """Make two providers; `far` says that it is there, and that its followers have
+    these directories."""
+
     class Pods(FakeProvider):
-        def directories(self) -> list[str]:
-            return ["/scratch", "/results"]
+        def directories(self) -> Any:
+            return found
+
+        def place(self) -> Any:
+            return place
 
     made = {"far": Pods("far"), "near": FakeProvider("near")}
     tables = {name: {"type": "fake"} for name in made}
-    config = make_config(lambda *_: made, identity(), settings(providers=tables))
+    return make_config(lambda *_: made, identity(), settings(providers=tables))
+
+
+def test_directories_of_followers_are_asked_of_providers_that_say_them() -> None:
+    config = make_providers(found=["/scratch", "/results"])
     assert config.directories == {"far": ("/scratch", "/results")}
+
+
+@pytest.mark.parametrize(
+    "found", ["/x", ["data"], [1], [Path("/x")], ["/x\udc80"], None]
+)
+def test_directories_are_absolute_paths_as_text(found: object) -> None:
+    """`flux submit --burst` reads them as any user, from a list in JSON."""
+    with pytest.raises(ConfigError, match=r"providers\.far: directories\(\) failed: "):
+        make_providers(found=found)
+
+
+def test_a_place_is_text_that_can_be_stored() -> None:
+    assert make_providers(place="/x\udc80").places["far"] == "fake /x?"
+    what = r"providers\.far: place\(\) failed: TypeError: it returned None, not text"
+    with pytest.raises(ConfigError, match=what):
+        make_providers(place=None)
 
 
 def test_a_policy_is_checked_by_the_jobs_that_wait() -> None:

@@ -59,6 +59,14 @@ def test_an_unknown_type_names_those_there_are() -> None:
         load('type = "gke"')
 
 
+def test_a_type_of_two_packages_is_neither_of_them() -> None:
+    with pytest.raises(
+        ConfigError, match="packages burst and other each have 'fake' in"
+    ):
+        load('type = "fake"', FAKE, point("fake", "other:P"))
+    assert load('type = "fake"', FAKE, FAKE), "it is the same object"
+
+
 @pytest.mark.parametrize(
     ("value", "advice"),
     [
@@ -130,13 +138,37 @@ class P(Provider):
             f"{_BASE} offers = observe = provision = reap = id",
             "no Settings; .*msgspec.S",
         ),
+        (
+            "from burst.provider import Gone",
+            r"provider p does not fit burst [\d.]+: cannot import.* version of wrong ",
+        ),
+        ("import burst.gone", r"provider p does not fit burst [\d.]+: No module named"),
+        (
+            "from msgspec import Gone",
+            "providers.x: its package cannot be imported: cannot import name 'Gone'",
+        ),
         ("raise ValueError('x')", _BROKEN.format("ValueError: x")),
         ("raise SystemExit(3)", _BROKEN.format("SystemExit: 3")),
+        (
+            "from asyncio import CancelledError\nraise CancelledError",
+            _BROKEN.format("CancelledError: "),
+        ),
         ("P = ) 3", "providers.x: its package cannot be imported: SyntaxError"),
         (f"{_WHOLE}    def has(self): 1", "providers.x: it cannot be made: TypeError"),
         (
             f"{_WHOLE}    @property\n    def resize(self): raise ValueError('x')",
             "providers.x: it cannot be made: ValueError: x",
+        ),
+        *(
+            (
+                f"{_WHOLE}    concurrency = {odd}",
+                f"be made: TypeError: concurrency is {odd}",
+            )
+            for odd in ("0", "None")
+        ),
+        (
+            f"{_WHOLE}    @property\n    def concurrency(self): raise ValueError('x')",
+            "providers.x: it cannot be made: TypeError: concurrency is <property",
         ),
         (
             _WHOLE.replace("(Struct): 1", _ODD),

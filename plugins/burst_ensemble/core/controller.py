@@ -29,6 +29,7 @@ from burst_ensemble.core.job_rows import MemberState, count_never_taken
 from burst_ensemble.core.member_job import find_group
 from burst_ensemble.core.reading import SizedReading
 from burst_ensemble.core.record import (
+    Ensemble,
     EnsembleRecord,
     EnsembleRecords,
     KnownJob,
@@ -169,6 +170,23 @@ def confirm_run(
     if record == one.record:
         return ensembles
     return {**ensembles, before.name: msgspec.structs.replace(one, record=record)}
+
+
+def note_failure(
+    ensembles: EnsembleRecords, before: Ensemble, error: BaseException
+) -> EnsembleRecords:
+    """Record that a step of this run of an ensemble failed, until one does not."""
+    one = ensembles.get(before.record.name)
+    if one is None or one.start is not before.start:
+        return ensembles
+    fault = f"its step failed: {type(error).__name__}, which the log has in full"
+    members = {
+        name: msgspec.structs.replace(member, fault=fault)
+        for name, member in one.record.members.items()
+        if member.ended is None
+    }
+    record = one.record.with_members(members)
+    return {**ensembles, record.name: Ensemble(one.start, record)}
 
 
 def _wishes(

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from burst.core.provider_answers import storable
 from burst.decode import from_plain
 from burst.model.event import cut
 from burst_ensemble.algorithm import MEMORY_MOST, SUBMIT_MOST, MemberDecision
@@ -69,9 +70,9 @@ def merge_answers(
         end=bool(ended),
         custom=tuple(custom),
         memory=memory,
-        why=cut(ended or sized, 300),
+        why=storable(cut(ended or sized, 300)),
     )
-    return Wish(decision, cut(fault, 300))
+    return Wish(decision, storable(cut(fault, 300)))
 
 
 def _asks(answer: MemberDecision) -> bool:
@@ -92,7 +93,7 @@ def _fault_of(
     try:
         from_plain(msgspec.structs.asdict(answer), MemberDecision)
         size = len(msgspec.json.encode(answer.memory))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         return f"its decision cannot be used: {error}"
     if size > MEMORY_MOST:
         return f"its memory has {size} bytes, and the limit is {MEMORY_MOST}"

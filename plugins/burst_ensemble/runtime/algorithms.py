@@ -6,7 +6,7 @@ call them, with a limit of ten seconds for each call.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from queue import Empty, SimpleQueue
@@ -16,7 +16,8 @@ import msgspec
 
 from burst import log
 from burst.config.convert import KeyProblem, convert
-from burst.errors import BurstError, ConfigError
+from burst.errors import ConfigError
+from burst.extensions import find_point, package_of
 from burst_ensemble.algorithm import (
     Algorithm,
     Checked,
@@ -45,7 +46,7 @@ def load_algorithms(
     `found` defaults to the installed entry points. Raises ConfigError.
     """
     points = entry_points(group=GROUP) if found is None else found
-    plugins = {point.name: point for point in points if point.name not in BUILT_IN}
+    plugins = tuple(points)
     made = {}
     for member in file.spec.members:
         view = fresh_view(file.spec, member)
@@ -71,39 +72,49 @@ class _Place(msgspec.Struct, frozen=True):
 
 
 def _make(
-    spec: AlgorithmSpec, place: _Place, plugins: Mapping[str, EntryPoint]
+    spec: AlgorithmSpec, place: _Place, plugins: Sequence[EntryPoint]
 ) -> Algorithm:
-    kind = BUILT_IN.get(spec.name) or _load(spec.name, place, plugins)
+    """Import an algorithm, and make it. Raises ConfigError, whatever it does."""
     try:
-        options = convert(kind.Options, spec.options, "")
-    except KeyProblem as error:
-        raise place.wrong(error.key, error.problem, error.advice) from error
-    try:
-        algorithm: Algorithm = kind(options)
+        kind = _load(spec.name, place, plugins)
+        algorithm: Algorithm = kind(_options(kind, spec, place))
         problems = (
             algorithm.problems(place.view) if isinstance(algorithm, Checked) else ()
         )
-    except BurstError:
+        wrong = [place.wrong(each.key, each.what, each.advice) for each in problems]
+    except (ConfigError, KeyboardInterrupt):
         raise
-    except Exception as error:
+    except BaseException as error:
         log.failure("algorithm %s cannot be made", spec.name, error=error)
         raise place.wrong(
             "", f"{spec.name} cannot be made: {type(error).__name__}: {error}"
         ) from error
-    for problem in problems:
-        raise place.wrong(problem.key, problem.what, problem.advice)
+    for each in wrong:
+        raise each
     return algorithm
 
 
-def _load(name: str, place: _Place, plugins: Mapping[str, EntryPoint]) -> Any:
-    point = plugins.get(name)
-    if point is None:
-        known = sorted([*BUILT_IN, *plugins])
-        raise place.wrong("", f"there is no algorithm {name!r}", choices(name, known))
+def _options(kind: Any, spec: AlgorithmSpec, place: _Place) -> Any:
     try:
-        kind = point.load()
-    except (ImportError, AttributeError) as error:
-        raise place.wrong("", f"{point.value} cannot be imported: {error}") from error
+        return convert(kind.Options, spec.options, "")
+    except KeyProblem as error:
+        raise place.wrong(error.key, error.problem, error.advice) from error
+
+
+def _load(name: str, place: _Place, plugins: Sequence[EntryPoint]) -> Any:
+    point, built_in = find_point(plugins, name), BUILT_IN.get(name)
+    if point and built_in:
+        raise place.wrong(
+            "",
+            f"{name} is built in, and package {package_of(point)} has one of that name",
+            "uninstall the package, or have its author name it otherwise",
+        )
+    if built_in:
+        return built_in
+    if point is None:
+        known = sorted({*BUILT_IN, *(each.name for each in plugins)})
+        raise place.wrong("", f"there is no algorithm {name!r}", choices(name, known))
+    kind = point.load()
     options = getattr(kind, "Options", None)
     has_options = isinstance(options, type) and issubclass(options, msgspec.Struct)
     if not has_options or not callable(getattr(kind, "decide", None)):

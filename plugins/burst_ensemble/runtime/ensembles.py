@@ -9,10 +9,12 @@ tick, and after a crash each intent is found to be done, or is done again.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from burst import log
 from burst.core.tagged_nodes import TaggedNodes
@@ -21,7 +23,7 @@ from burst_ensemble.algorithm import MemberView, Memory
 from burst_ensemble.config.file import EnsembleFile
 from burst_ensemble.config.settings import ensemble_settings
 from burst_ensemble.core.commands import begin_ensemble
-from burst_ensemble.core.controller import confirm_run, look
+from burst_ensemble.core.controller import confirm_run, look, note_failure
 from burst_ensemble.core.intents import Done, Intent, SubmitJobs
 from burst_ensemble.core.job_rows import MemberState
 from burst_ensemble.core.read_members import (
@@ -105,7 +107,7 @@ class Ensembles:
                 self.look()
             except BurstError as error:
                 self._say("", str(error))
-            except Exception as error:  # noqa: BLE001 - the thread must not end
+            except BaseException as error:  # noqa: BLE001 - the thread must not end
                 log.failure("checking the ensembles failed", error=error)
             else:
                 self._said.pop("", None)
@@ -158,10 +160,12 @@ class Ensembles:
                     self._step_if_due(running, one, nodes)
             except BurstError as error:
                 self._say(name, str(error))
-            except Exception as error:  # noqa: BLE001 - one ensemble must not end others
+            except BaseException as error:  # noqa: BLE001 - it must not end others
                 if self._said.get(name) != repr(error):
                     log.failure("ensemble %s: its step failed", name, error=error)
                 self._said[name] = repr(error)
+                with contextlib.suppress(BurstError):
+                    self._store.change(partial(note_failure, before=one, error=error))
             else:
                 self._said.pop(name, None)
 
@@ -180,7 +184,7 @@ class Ensembles:
             running = self._made[one.record.name] = _Running(one.start)
             try:
                 running.algorithms = self._make(EnsembleFile(one.start.spec))
-            except ConfigError as error:
+            except BurstError as error:
                 running.fault = str(error)
         return running
 

@@ -86,6 +86,12 @@ BROKEN = {
         3,
         "runs, though `list` does not list it any more",
     ),
+    "it forgets what it has only asked to end": (
+        'kill -TERM "-$(cat "$node")"',
+        'kill -TERM "-$(cat "$node")"; rm "$node"',
+        3,
+        "runs, though `list` does not list it any more",
+    ),
     "it does not end": (
         'kill -TERM "-$(cat "$node")"',
         "true",
@@ -121,6 +127,9 @@ def test_a_program_that_breaks_a_rule(
     assert found[held].level is Level.WRONG
     assert what in found[held].what
     assert found[held].advice
+    # Before it is tried for minutes to delete what is left.
+    before_the_last = told[-2] if told[-1].startswith("deletes") else told[-1]
+    assert before_the_last == f"wrong: {found[held].what}"
 
 
 def test_a_program_that_cannot_be_run_has_left_nothing(site: Site) -> None:
@@ -128,7 +137,7 @@ def test_a_program_that_cannot_be_run_has_left_nothing(site: Site) -> None:
     (found,) = site.provider("check-1", program=("/nowhere/site",)).check(told.append)
     assert found.what == "/nowhere/site cannot be run: No such file or directory"
     assert found.advice == "install it, or set its path in the provider's table"
-    assert told == []
+    assert told == [f"wrong: {found.what}"]
 
 
 def test_what_it_refuses_to_end_is_told_at_once(site: Site) -> None:

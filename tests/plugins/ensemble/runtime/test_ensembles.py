@@ -18,6 +18,8 @@ from burst_ensemble.core.controller import end_all
 from burst_ensemble.core.intents import JobRef
 from burst_ensemble.core.member_job import job_name
 from burst_ensemble.core.record import Ensemble, EnsembleStart, Seen
+from burst_ensemble.runtime.algorithms import Algorithms
+from burst_ensemble.runtime.client import TAGGED
 from burst_ensemble.runtime.ensembles import Ensembles
 
 from burst.config.convert import convert
@@ -182,6 +184,47 @@ def test_an_algorithm_that_raises_leaves_its_member_as_it_is_and_that_is_logged(
     fault = site.member("a").fault
     assert "ZeroDivisionError" in fault
     assert f"ensemble sweep: a stays as it is: {fault}" in caplog.messages
+
+
+def test_a_decision_that_cannot_be_stored_leaves_the_others() -> None:
+    site = EnsembleSite()
+    both = site.up(**TWO)
+    endless: dict[str, Any] = {}
+    endless["x"] = endless
+    both["a"].says = MemberDecision(nodes=2, memory=endless)
+    both["b"].says = MemberDecision(nodes=2, why="more\udc80" + "s" * 9000)
+    site.step(7)
+    assert (site.live("a"), site.live("b")) == (0, 2)
+    assert "its decision cannot be used" in site.shown("a")["member"]["trouble"]
+    assert site.member("b").why.startswith("more?ss")
+
+
+def test_a_name_that_cannot_be_stored_is_shown() -> None:
+    site, says = started()
+    says.says = MemberDecision(submit=("md\udc80",))
+    site.step()
+    assert "asks for a job md?, which" in site.shown()["member"]["trouble"]
+
+
+def test_a_step_that_fails_is_shown_until_one_does_not() -> None:
+    site, says = started()
+    client = site.client()
+
+    def call(method: str, payload: dict[str, Any]) -> dict[str, Any]:
+        if method != TAGGED:
+            raise ZeroDivisionError("oh")
+        return client.call(method, payload)
+
+    def made(_: EnsembleFile) -> Algorithms:
+        return {"a": {"scripted": says}}
+
+    site.ensembles = Ensembles(client._replace(call=call), made, None, site.store)
+    site.step()
+    trouble = site.shown()["member"]["trouble"]
+    assert trouble.startswith("its step failed: ZeroDivisionError")
+    site.ensembles = Ensembles(client, made, None, site.store)
+    site.step()
+    assert site.shown()["member"]["trouble"] == ""
 
 
 def test_down_cancels_what_waits_and_lets_what_runs_end() -> None:
@@ -682,7 +725,7 @@ def test_where_bursts_keep_their_size_a_member_has_several() -> None:
 class DeafEngine:
     """An engine that cannot be asked, for reasons that are known or are not."""
 
-    def __init__(self, *errors: Exception) -> None:
+    def __init__(self, *errors: BaseException) -> None:
         self.errors = errors
         self.asked = 0
 
@@ -693,7 +736,7 @@ class DeafEngine:
 
 def test_a_look_that_fails_is_not_the_last(caplog: pytest.LogCaptureFixture) -> None:
     away = LeadError("the daemon finished no tick for 30 s")
-    engine = DeafEngine(away, ZeroDivisionError("oh"))
+    engine = DeafEngine(away, SystemExit("oh"))
     site = EnsembleSite()
     daemon = site.client()._replace(call=engine.call)
     ensembles = Ensembles(daemon, lambda _: {}, None, site.store)
