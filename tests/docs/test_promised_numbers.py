@@ -10,7 +10,7 @@ from __future__ import annotations
 import pytest
 from burst_flux import states as flux_states
 from burst_slurm import states as slurm_states
-from burst_vm.handover import _TOKEN_BYTES
+from burst_vm.handover import TOKEN_BYTES
 from burst_vm.provider import FETCH_S
 
 from burst.config import DeadlineSettings
@@ -48,7 +48,7 @@ PROMISES = (
     ("service", f"the last {KEPT_ENDED} that ended, and the last {KEPT_SETTLED:,} set"),
     ("slurm", f"have lasted for {WORDS.get(slurm_states.SETTLES_S)}"),
     ("slurm", f"the daemon waits for {WORDS.get(slurm_states.SETTLES_S)} before"),
-    ("vm", f"a token of {_TOKEN_BYTES} random bytes for this one follower"),
+    ("vm", f"a token of {TOKEN_BYTES} random bytes for this one follower"),
     ("vm", f"valid once and for {FETCH_S / 60:g} minutes"),
     ("watching", f"The last {KEPT_ENDED} bursts that ended are on record"),
     ("watching", f"Of days older than {KEPT_DAYS} days, money is known by month"),
