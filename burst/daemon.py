@@ -268,15 +268,12 @@ class Daemon:
         ends = session.clock() + limit
         log.say("deleting all bursts, for at most %s", format_fsd(limit))
         session.engine.stop_provisioning()
-        asked = session.engine.post(take_down_all_bursts)
+        session.engine.post(take_down_all_bursts)
         try:
             self._tick(session, 0)
             while not self._stop_at_once and _has_work(session.engine.snapshot.records):
                 if session.clock() > ends:
                     break
-                if asked.done() and asked.exception():
-                    # The store refused it, perhaps only this time: ask again.
-                    asked = session.engine.post(take_down_all_bursts)
                 self._tick(session, 1.0)
         finally:
             # Also if the lead stops meanwhile: lead and daemon often stop together.

@@ -57,7 +57,8 @@ def _spinner(
     task = progress.add_task(what, total=None)
     timer = threading.Timer(after, progress.start)
     timer.daemon = True
-    timer.start()
+    with _ctrl_c_waits():
+        timer.start()
     try:
         yield lambda text: progress.update(task, description=text)
     finally:
@@ -73,17 +74,21 @@ def _ctrl_c_waits() -> Iterator[None]:
     """Delay Ctrl-C until after the block, which changes the terminal.
 
     During the change it would leave the cursor hidden and standard error redirected, so
-    that the next print fails. To block the signal would not help: another thread would
-    take it, and Python would run the handler in the main one all the same.
+    that the next print fails. To block the signal would not do: another thread may take
+    it, and Python would run the handler in the main one all the same. It is blocked for
+    threads that the block starts. They would take it at any time, and the main one
+    would not wake from what it waits for.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     pressed: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         signal.signal(signal.SIGINT, before)
         if pressed:
             signal.raise_signal(signal.SIGINT)

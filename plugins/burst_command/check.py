@@ -9,6 +9,7 @@ runs where.
 
 from __future__ import annotations
 
+import math
 import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -32,8 +33,9 @@ if TYPE_CHECKING:
     from burst_command.provider import CommandProvider
 
 NODES = 2
-_BEAT_S = 1
-_ENDING_S = 5
+BEAT_S = 1.0
+_ENDING = 5
+"""Beats for which a script goes on after SIGTERM."""
 _PAUSE_S = 0.5
 _BURST = BurstId("burst-check-0")
 _SCRIPT = """\
@@ -44,7 +46,7 @@ end=$(($(date +%s) + {seconds}))
 trap 'trap "" TERM INT HUP; end=$(($(date +%s) + {ending}))' TERM INT HUP
 while [ "$(date +%s)" -lt "$end" ]; do
   date +%s > "$beat" || exit
-  sleep {beat}
+  sleep {beat:g}
 done
 rm -f "$beat"
 """
@@ -53,18 +55,18 @@ rm -f "$beat"
 class _Files(JobTasks):
     """Files of a burst whose nodes run the script, for `seconds` at most."""
 
-    def __init__(self, place: Path, seconds: float) -> None:
+    def __init__(self, place: Path, seconds: float, beat: float) -> None:
         super().__init__(place)
-        self._seconds = int(seconds)
+        self._seconds, self._beat = int(seconds), beat
 
     def write(self, spec: BurstSpec, flux: str, rank: str) -> None:
         """Write the script in place of a follower's files."""
         del flux, rank
         script = _SCRIPT.format(
             place=shlex.quote(str(self.place)),
-            beat=_BEAT_S,
+            beat=self._beat,
             seconds=self._seconds,
-            ending=_ENDING_S,
+            ending=math.ceil(_ENDING * self._beat),
         )
         with disk_errors(self.place, writing=True):
             self.place.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -81,12 +83,13 @@ class _Check:
         settings: CommandSettings,
         tell: Callable[[str], None],
         clock: Callable[[], float],
+        beat: float,
     ) -> None:
         # How long to wait for nodes, by the time that they take according to the site.
         self._patience = 4 * settings.join_time + LIMIT_S
         # The script ends by itself if `end` does not end it: nobody else would.
-        self._provider = make(partial(_Files, seconds=2 * self._patience))
-        self._tell, self._clock = tell, clock
+        self._provider = make(partial(_Files, seconds=2 * self._patience, beat=beat))
+        self._tell, self._clock, self._beat = tell, clock, beat
         [offer] = self._provider.offers()
         hosts = [f"burst-check-{number}" for number in range(NODES)]
         self._spec = BurstSpec(
@@ -229,7 +232,7 @@ class _Check:
             time.sleep(_PAUSE_S)
 
     def _pause(self) -> None:
-        time.sleep(2 * _BEAT_S)
+        time.sleep(2 * self._beat)
 
 
 def check(
@@ -237,10 +240,12 @@ def check(
     settings: CommandSettings,
     tell: Callable[[str], None],
     clock: Callable[[], float],
+    beat: float,
 ) -> list[Finding]:
     """Begin, list and end a burst; return a finding for each rule that was tried.
 
     `make` makes a provider that uses the given files. `tell` is called with what the
-    check does and waits for. If anything is left, a finding says what.
+    check does and waits for. Scripts write a file each `beat` seconds. If anything is
+    left, a finding says what.
     """
-    return list(_Check(make, settings, tell, clock).run())
+    return list(_Check(make, settings, tell, clock, beat).run())

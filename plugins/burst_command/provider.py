@@ -28,7 +28,7 @@ from burst.provider import (
     ProviderError,
     Transient,
 )
-from burst_command.check import check
+from burst_command.check import BEAT_S, check
 from burst_command.protocol import (
     LIMIT_S,
     BeginRequest,
@@ -139,13 +139,14 @@ class CommandProvider(JobProvider[ListedBurst]):
         self,
         tell: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
+        beat: float = BEAT_S,
     ) -> Sequence[Finding]:
         """Try the rules for the program, on a burst that no lead knows."""
 
         def make(files: Callable[[Path], JobTasks]) -> CommandProvider:
             return CommandProvider(self._name, self._settings, self._owner, files)
 
-        return check(make, self._settings, tell, clock)
+        return check(make, self._settings, tell, clock, beat)
 
     def name_of(self, burst_id: str) -> str:
         """Return the burst's name for the program: `OWNER.PROVIDER.BURST`."""

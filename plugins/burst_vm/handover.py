@@ -39,7 +39,7 @@ from burst.provider import BurstSpec
 
 _SPEC = "spec"
 _LIFE = datetime.timedelta(days=3650)
-_TOKEN_BYTES = 32
+TOKEN_BYTES = 32
 _STOLEN = (
     "somebody else has read the user data of that VM, and may have its files; take the"
     " burst down and rotate the certificate"
@@ -117,7 +117,7 @@ class Handover:
 
     def ask(self, burst: str, host: str, now: float, lasts: float) -> str:
         """Note that a VM is requested now; return a new token. `lasts` in seconds."""
-        token = secrets.token_hex(_TOKEN_BYTES)
+        token = secrets.token_hex(TOKEN_BYTES)
         self.forget(burst, host)
         self._note(burst, host, AskedVm(now, _digest(token), now + lasts))
         return token

@@ -47,6 +47,18 @@ def test_what_is_listed_late_is_found_all_the_same(tmp_path: Path) -> None:
     assert not fake.cloud.bursts
 
 
+def test_each_burst_that_is_found_has_it_look_for_others_again(tmp_path: Path) -> None:
+    fake, told = FakeProvider(), Told()
+    fake.provision(spec(tmp_path, 0))
+    for _ in range(2):
+        fake.observe()
+    # From here on the first is listed at once, and the other at the third look.
+    fake.listed_after = 2
+    fake.provision(spec(tmp_path, 1))
+    assert reap_all({"fake": fake}, 60.0, told.append, told.pause) == {}
+    assert not fake.cloud.bursts
+
+
 def test_past_the_deadline_what_is_left_is_named_with_the_reason(
     tmp_path: Path,
 ) -> None:

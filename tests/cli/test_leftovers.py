@@ -27,13 +27,17 @@ def local() -> Iterator[LocalHarness]:
 
 @pytest.fixture
 def gc(local: LocalHarness, tmp_path: Path) -> Run:
-    """Return a function that types the command; `lead` is a table of its settings."""
+    """Return a function that types the command.
 
-    def run(*words: str, lead: str = "", name: str = "here") -> CommandResult:
+    `lead` is a table of its settings, `more` more keys of the provider's.
+    """
+
+    def run(
+        *words: str, lead: str = "", name: str = "here", more: str = ""
+    ) -> CommandResult:
         path = tmp_path / "burst.toml"
-        path.write_text(
-            f'{lead}\n[providers.here]\ntype = "local"\ndir = "{local.settings.dir}"\n'
-        )
+        table = f'type = "local"\ndir = "{local.settings.dir}"\n{more}\n'
+        path.write_text(f"{lead}\n[providers.here]\n{table}")
         return burst("gc", "-c", str(path), "--provider", name, *words)
 
     return run
@@ -79,6 +83,15 @@ def test_of_one_owner_all_is_deleted(local: LocalHarness, gc: Run) -> None:
     assert said.lines[1].split()[:3] == [lives.burst_id, "here", local.owner]
     assert not local.pids(lives.burst_id)
     assert gc("--any-owner", "--json").json == {"bursts": [], "left": {}}
+
+
+def test_a_provider_that_is_disabled_by_now_may_have_bursts(
+    local: LocalHarness, gc: Run
+) -> None:
+    lives = start(local, 0, time.time() + HOUR)
+    said = gc("--owner", local.owner, "--yes", more="enabled = false")
+    assert said.status == 0, said.error
+    assert not local.pids(lives.burst_id)
 
 
 def test_a_lease_that_has_just_ended_is_left_to_its_daemon(

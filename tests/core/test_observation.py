@@ -13,7 +13,7 @@ from burst.core.observation import (
     rank_count,
 )
 from burst.core.provider_health import Outcome, Verb
-from burst.core.world import ABSENT_READS, LastCall, ProviderView, after_observation
+from burst.core.world import LastCall, ProviderView, after_observation
 from burst.model.burst import State
 from burst.provider import BurstStatus, Phase
 from tests.builders import T0, but, view, world
@@ -108,7 +108,7 @@ def call(outcome=Outcome.OK, verb=Verb.PROVISION, done_at=T0):
         in_world(told(status()), call(Outcome.PENDING)),
         in_world(told(status()), call(Outcome.TRANSIENT)),
         in_world(told(status()), call(done_at=T0 + 1)),
-        in_world(told(absent={ID: ABSENT_READS - 1})),
+        in_world(told(absent={ID: 2})),
         but(in_world(told(status())), providers={}),
     ],
 )
@@ -128,7 +128,7 @@ def test_a_provider_that_is_elsewhere_by_now_says_nothing():
 
 
 def test_what_was_missed_often_enough_is_absent():
-    seen = in_world(told(absent={ID: ABSENT_READS}), call())
+    seen = in_world(told(absent={ID: 3}), call())
 
     assert provider_phase(run(), seen) is ProviderPhase.ABSENT
 

@@ -11,6 +11,7 @@ import sys
 import tomllib
 import types
 from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from burst.kits.kube import Cluster, Endpoint
 from burst.kits.pods import OfferTable, PodBursts, PodProvider, PodSettings
 from burst.lead import Lead
 from burst.provider import BurstSpec, Provider
+from burst.provider_type import PROVIDERS
 from burst.testing import (
     Backend,
     ProviderContract,
@@ -28,10 +30,11 @@ from burst.testing import (
 )
 from burst.testing.backend import Moment, missing
 from burst.testing.contract import Count, MakeProvider
+from tests.docs.doc_pages import TOP
 from tests.support.contract_lead import LeadBackend, WithLead, files_of
 from tests.support.fluxlead import short_directory
 
-PAGE = (Path(__file__).parents[2] / "docs" / "provider.md").read_text("utf-8")
+PAGE = (TOP / "docs" / "provider.md").read_text("utf-8")
 NAME = "tutorial_provider"
 LONGEST = 120
 
@@ -135,6 +138,19 @@ def test_its_package_and_its_table_are_those_of_the_page(
     module, _, kind = points[options.pop("type")].partition(":")
     assert module in package.split("py-modules = ")[1]
     assert getattr(page, kind)(name, msgspec.convert(options, page.HereSettings), "o")
+
+
+def test_who_can_resize_is_told_where_people_look_for_it() -> None:
+    points = entry_points(group=PROVIDERS)
+    able = {p.name for p in points if p.load().resize is not Provider.resize}
+    able.remove("eks")  # its node group has the size of the burst
+    operation = (TOP / "docs" / "operation.md").read_text("utf-8")
+    for page, before, after in (
+        (operation, "its provider supports that (", ")"),
+        (PAGE, '<a id="who-can-resize"></a>', "each `PodProvider`"),
+    ):
+        listed = page.split(before)[1].split(after)[0]
+        assert set(re.findall(r"`(\w+)`", listed)) - {"queue"} == able
 
 
 class TestHereProvider(WithLead, ProviderContract):

@@ -115,7 +115,7 @@ def test_it_keeps_the_rules(
     started = world.path / "started"
     started.mkdir()
     monkeypatch.chdir(started)
-    found = world.provider(name).check(lambda _: None)
+    found = world.provider(name).check(lambda _: None, beat=0.1)
     assert [each for each in found if each.level is not Level.OK] == []
     assert len(found) == 5
     assert not list(world.jobs.iterdir())
@@ -225,7 +225,7 @@ def test_a_machine_that_cannot_tell_what_runs_stays_taken(world: World) -> None:
 def test_a_directory_may_have_any_name(world: World) -> None:
     """As its path is in the expression by which a machine's script is found."""
     settings = {"dir": str(world.path / "c++ (1)[2]")}
-    found = world.provider("ssh", **settings).check(lambda _: None)
+    found = world.provider("ssh", **settings).check(lambda _: None, beat=0.1)
     assert [each for each in found if each.level is not Level.OK] == []
 
 

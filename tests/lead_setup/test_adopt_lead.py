@@ -103,6 +103,14 @@ def test_a_second_time_nothing_is_added_and_settings_are_kept(site: Path) -> Non
     assert [slot.hosts for slot in more.added] == ["burst-1-[0-1]"]
 
 
+def test_what_a_person_has_to_fill_in_is_told_once(site: Path) -> None:
+    asked = request(site, provider="slurm")
+    told = adopt_lead(asked).fill_in
+    assert told.startswith("fill in ")
+    assert told.endswith(f" of [providers.slurm] in {asked.settings}")
+    assert adopt_lead(asked).fill_in == ""
+
+
 def test_a_unit_that_was_edited_is_kept_and_told(site: Path) -> None:
     settings, unit = adopt_lead(request(site)).written
     ours = unit.read_text()

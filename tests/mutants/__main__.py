@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.mutants.covering import Copy, Covering
-from tests.mutants.sample import ROOMS, Mutant, mutated, sample
+from tests.mutants.sample import Mutant, mutated, room_of, sample
 
 _ROOT = Path(__file__).parents[2]
 
@@ -49,12 +49,14 @@ def judge(copy: Copy, covering: Covering, mutant: Mutant, budget: float) -> Any:
 def table(verdicts: list[Any]) -> tuple[str, float]:
     """Return the share that is caught in each room and in all, which comes last."""
     lines, share = [], 0.0
-    for room in (*ROOMS, ""):
-        counts = Counter(v["outcome"] for v in verdicts if v["file"].startswith(room))
+    for room in (*sorted({room_of(v["file"]) for v in verdicts}), ""):
+        counts = Counter(
+            v["outcome"] for v in verdicts if room in ("", room_of(v["file"]))
+        )
         judged = counts.total() - counts["needs Flux"] - counts["absent"]
         share = 100 * counts["caught"] / judged if judged else 100.0
         told = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
-        lines.append(f"{room or 'all':12} {share:5.1f} % of {judged:3} caught: {told}")
+        lines.append(f"{room or 'all':29} {share:5.1f} % of {judged:3} caught: {told}")
     return "\n".join(lines), share
 
 

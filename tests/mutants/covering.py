@@ -19,7 +19,7 @@ from xml.etree import ElementTree as ET
 
 from coverage import CoverageData
 
-from tests.mutants.sample import ROOMS, Mutant
+from tests.mutants.sample import PACKAGES, Mutant
 from tests.stages import PURE, of_stage
 
 _LEFT_OUT = (".git", ".venv", ".*_cache", ".hypothesis", "__pycache__")
@@ -42,7 +42,7 @@ class Copy:
         # What mkdocs has built; tests/site is another.
         shutil.rmtree(root / "site", ignore_errors=True)
         # Two mutants of a second may be of one size: compiled code is known by a hash.
-        words = ["compileall", "-q", "--invalidation-mode", "checked-hash", "burst"]
+        words = ["compileall", "-q", "--invalidation-mode", "checked-hash", *PACKAGES]
         self._run(words, seconds=0)
 
     def _run(self, words: Sequence[str], seconds: int) -> tuple[int, str]:
@@ -68,8 +68,8 @@ class Copy:
 
     def measure(self, kept: Path, tests: Sequence[str]) -> None:
         """Run tests once, with coverage that knows which test runs."""
-        rooms = "".join(f"\n    {room}/*" for room in ROOMS)
-        (kept / "settings").write_text(f"{_SETTINGS}{rooms}\ndata_file = {kept}/lines")
+        found = "".join(f"\n    {package}/*" for package in PACKAGES)
+        (kept / "settings").write_text(f"{_SETTINGS}{found}\ndata_file = {kept}/lines")
         real = f" or ({of_stage('flux')})" if shutil.which("flux") else ""
         words = [*_PYTEST, "-m", f"({PURE}){real}", f"--junitxml={kept}/costs.xml"]
         words += ["--cov", f"--cov-config={kept}/settings", "--cov-context=test"]
@@ -117,7 +117,8 @@ class Covering:
         by_file = defaultdict(list)
         for test in sorted(tests, key=lambda test: (self._cost(test), test)):
             by_file[test.partition("::")[0]].append(test)
-        mirror = mutant.file.replace("burst/", "tests/", 1).split("/")
+        path = mutant.file.replace("plugins/burst_", "burst/plugins/")
+        mirror = path.replace("burst/", "tests/", 1).split("/")
         named = f"test_{mirror.pop()}"
 
         def near(name: str) -> tuple[bool, int, float, str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
@@ -22,7 +22,20 @@ from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator
 
-ROOMS = ("burst/core", "burst/model", "burst/flux", "burst/kits")
+PACKAGES = ("burst", "plugins")
+_LEFT_OUT = (
+    # Helpers of tests, and the tour of `burst demo`.
+    "burst/testing",
+    "plugins/burst_ensemble/testing",
+    "burst/demo",
+    # Programs that Flux runs, in no process of a test.
+    "burst/flux_setup/files",
+)
+
+
+def room_of(file: str) -> str:
+    """Return the directory of a file, as the table has it: of the first two levels."""
+    return "/".join(file.split("/")[:-1][:2])
 
 
 class RemoveCall:
@@ -142,12 +155,19 @@ def _in_order(tree: Path, path: Path, seed: int) -> list[tuple[str, Mutant]]:
 
 def sample(tree: Path, count: int, seed: int) -> list[Mutant]:
     """Choose `count` mutants, of each room in proportion to its lines."""
-    files = {room: sorted((tree / room).rglob("*.py")) for room in ROOMS}
-    lines = [sum(len(p.read_text().splitlines()) for p in files[r]) for r in ROOMS]
+    rooms: dict[str, list[Path]] = defaultdict(list)
+    for path in sorted(p for top in PACKAGES for p in (tree / top).rglob("*.py")):
+        name = path.relative_to(tree).as_posix()
+        if not name.startswith(_LEFT_OUT):
+            rooms[room_of(name)].append(path)
+    lines = [
+        sum(len(path.read_text().splitlines()) for path in files)
+        for files in rooms.values()
+    ]
     chosen: list[Mutant] = []
-    for place, room in enumerate(ROOMS, 1):
+    for place, files in enumerate(rooms.values(), 1):
         wanted = round(count * sum(lines[:place]) / sum(lines))
-        ordered = sorted(one for p in files[room] for one in _in_order(tree, p, seed))
+        ordered = sorted(one for p in files for one in _in_order(tree, p, seed))
         for _, mutant in ordered:
             if len(chosen) < wanted and mutated(tree, mutant):
                 chosen.append(mutant)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.mutants.__main__ import judge, table
 from tests.mutants.covering import Copy, Covering
-from tests.mutants.sample import Mutant, mutated, sample
+from tests.mutants.sample import Mutant, mutated, room_of, sample
 
 _SOURCE = '''\
 from __future__ import annotations
@@ -102,3 +102,11 @@ def test_the_sample_is_of_the_source_alone(tree: Path) -> None:
     after = sample(tree, 3, 22)
     assert [m[:3] for m in after] == [m[:3] for m in before]
     assert [m[:3] for m in sample(tree, 3, 23)] != [m[:3] for m in before]
+
+
+def test_each_package_is_in_the_sample(tree: Path) -> None:
+    for name in ("burst/daemon.py", "plugins/burst_toy/toy.py", "burst/testing/toy.py"):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text(_SOURCE)
+    rooms = {room_of(mutant.file) for mutant in sample(tree, 9, 1)}
+    assert rooms == {"burst", "burst/model", "plugins/burst_toy"}

@@ -11,11 +11,14 @@ import pytest
 from burst import log
 from burst.config import Settings, parse
 from burst.config.usual_paths import LOOKED_FOR
+from burst.core.plan.slots import DRAIN_TAG
 from burst.daemon import Daemon
 from burst.errors import ConfigError, LeadError, LeadGone, ServiceTaken, Unreadable
 from burst.lead import no_known_jobs
 from burst.model.burst import Burst
+from burst.model.lead import JobState
 from burst.model.record import encode_record
+from tests.builders import whole
 from tests.fakes import FakeLead, WatchedLead
 from tests.lifecycles import WHOLE_WAY, run
 from tests.support.fluxlead import short_directory
@@ -240,25 +243,69 @@ def test_what_is_not_gone_by_the_reap_deadline_is_left(said: Callable[[], str]) 
     assert "stopped; live bursts: 1, held jobs: 0" in told
 
 
+def stopping_at(
+    lead: WatchedLead, daemon: Daemon, look: Callable[[int], object] = int
+) -> list[int]:
+    """Stop the daemon at its first look, and for good at the ninth; return the looks.
+
+    `look` is called with the number of each.
+    """
+    looks: list[int] = []
+
+    def stop_twice() -> None:
+        looks.append(len(looks) + 1)
+        daemon._wakeup.wake()
+        if looks[-1] in (1, 9):
+            daemon.stop()
+        look(looks[-1])
+
+    lead.at_observe = stop_twice
+    return looks
+
+
+def test_a_daemon_that_takes_all_down_begins_nothing_for_jobs_that_wait() -> None:
+    lead, _ = lead_with_a_burst()
+    waits = lead.submit(whole(9))
+    daemon = on(lead, daemon={"on_stop": "reap"})
+    stopping_at(lead, daemon)
+    daemon.run()
+    assert "the daemon is stopping" in str(lead.memos[waits])
+
+
+def test_ranks_of_a_burst_that_is_gone_are_undrained_before_the_end() -> None:
+    lead, gone = WatchedLead(), run(*WHOLE_WAY[:-1])
+    assert gone.drained
+    lead.disk.records[f"burst/{gone.id}"] = encode_record(gone)
+    lead.drained = dict.fromkeys(gone.drained, f"{DRAIN_TAG}{gone.id} is over")
+    daemon = on(lead, daemon={"on_stop": "reap"})
+
+    def silent_at_first(look: int) -> None:
+        lead.unreadable = look < 4
+
+    looks = stopping_at(lead, daemon, silent_at_first)
+    daemon.run()
+    assert not lead.drained
+    assert len(looks) < 9
+
+
+@pytest.mark.parametrize(("busy", "state"), [(False, "reap"), (True, "drain")])
 def test_a_store_that_refuses_for_a_moment_puts_nothing_off_for_good(
-    said: Callable[[], str],
+    said: Callable[[], str], busy: bool, state: str
 ) -> None:
     lead, burst = lead_with_a_burst()
+    if busy:
+        ranks = frozenset(burst.lease.ranks)
+        lead.online |= ranks
+        lead.change(lead.submit(whole(2)), state=JobState.RUN, ranks=ranks)
     daemon = on(lead, daemon={"on_stop": "reap"}, deadlines={"reap": "1h"})
-    looks = 0
 
-    def stop_while_it_refuses() -> None:
-        nonlocal looks
-        looks += 1
-        daemon._wakeup.wake()
-        lead.disk.full = looks < 3
-        if looks in (1, 6):
-            daemon.stop()
+    def refuse_at_first(looks: int) -> None:
+        lead.disk.full = 1 < looks < 4
 
-    lead.disk.full = False
-    lead.at_observe = stop_while_it_refuses
+    stopping_at(lead, daemon, refuse_at_first)
     daemon.run()
-    assert f"{burst.id} of provider local is not down: it is in state reap" in said()
+    told = f"{burst.id} of provider local is not down: it is in state {state}"
+    assert told in said()
 
 
 def test_what_is_left_is_told_if_the_lead_stops_at_the_same_time(

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from burst.core.orphans import find_orphans
+from burst.core.orphans import Orphan, find_orphans
 from burst.core.provider_health import Outcome
 from burst.core.records import Records
 from burst.errors import Refused, Transient
@@ -84,6 +84,16 @@ def test_a_refusal_to_delete_it_is_paced_and_disables_the_provider():
         s.tick()
     assert reaps(s) == 7
     assert s.records.health["local"].disabled == "no right to delete"
+
+
+def test_what_has_a_live_record_by_now_is_not_deleted():
+    """As after `run-burst`, or of a record that could not be read for a moment."""
+    s = Sim.at_rest()
+    s.run_job()
+    it = Orphan("local", s.burst.id, "it has no record", s.burst.lease.hosts)
+    s.engine.reap_orphans([it])
+    s.tick(5)
+    assert not reaps(s)
 
 
 def test_what_has_a_live_record_is_nobodys_orphan():

@@ -149,3 +149,11 @@ def test_a_budget_that_is_hardly_meant_is_logged_when_settings_are_read(caplog):
         "budget everything, per month",
         "budget user zz-none, per month",
     ]
+
+
+def test_the_plan_tells_until_when_ranks_are_held_if_that_is_known(asking):
+    spans = plan(asking.sim.engine.snapshot)["timeline"]
+    held = {span["holder"]: span["until"] for span in spans}
+    (job,) = asking.sim.lead.jobs.values()
+    assert held["burst"] > job.t_start + 60.0, "it is taken down then"
+    assert held["free"] is None

@@ -61,7 +61,7 @@ class OtherBackend(ProcessBackend):
 class TestFluxProvider(WithLead, ProviderContract):
     pause = 1.0
     ends_leases = True
-    lease = 8.0
+    lease = 4.0
 
     @pytest.fixture
     def backend(self, other: OtherInstance, lead: Lead) -> Backend:

@@ -8,4 +8,4 @@ from tests.plugins.slurm.slurm_contract import WithSlurmProvider
 
 
 class TestSlurmProvider(WithSlurmProvider, ProviderContract):
-    pass
+    lease = 4.0

@@ -164,6 +164,10 @@ def test_a_job_that_is_not_listed_for_a_moment_is_not_lost(
     assert status.why.startswith("Slurm job 11 is not known any more, nor how it ended")
     with pytest.raises(NotFound):
         provider.reap(spec.burst_id)
+    # A burst of the same name has its time again.
+    provider.provision(spec)
+    [status] = provider.observe()
+    assert status.phase is Phase.PENDING
 
 
 def test_the_options_of_a_job_are_those_of_the_settings(cluster: FakeCluster) -> None:

@@ -91,6 +91,24 @@ def test_a_pending_job_is_told_with_its_reason_and_failed_if_it_will_not_start(
     assert reason in status.why
 
 
+def test_a_burst_of_the_same_name_waits_as_long_for_nodes_as_the_one_before(
+    cluster: FakeCluster,
+) -> None:
+    cluster.set("stalled")
+    now = [time.time()]
+    provider, spec = cluster.provider(clock=lambda: now[0]), cluster.spec()
+    for _ in range(2):
+        cluster.set("state", "PENDING|NodeDown")
+        provider.provision(spec)
+        [status] = provider.observe()
+        assert status.phase is Phase.PENDING
+        now[0] += SETTLES_S
+        [status] = provider.observe()
+        assert status.phase is Phase.FAILED
+        cluster.unset("state")
+        reap_until_gone(provider, spec.burst_id)
+
+
 def test_a_reason_of_a_moment_ends_no_burst_that_has_waited_for_long(
     cluster: FakeCluster,
 ) -> None:

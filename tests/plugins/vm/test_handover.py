@@ -215,8 +215,10 @@ def test_a_client_that_speaks_no_tls_holds_up_nobody(cloud: FakeCloud) -> None:
     with socket.create_connection(where) as silent:
         with socket.create_connection(where, timeout=10) as loud:
             loud.sendall(b"GET / HTTP/1.0\r\n\r\n" * 100)
-            with pytest.raises((OSError, AssertionError)):
-                assert loud.recv(1000) == b"files"
+            said = b""
+            with contextlib.suppress(OSError):
+                said = loud.recv(1000)
+            assert b"files" not in said
         assert "files" in ask(cloud)
         assert silent.fileno() > 0
 

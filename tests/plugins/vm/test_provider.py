@@ -13,6 +13,7 @@ from libcloud.compute.types import NodeState
 
 from burst.errors import (
     ConfigError,
+    InsufficientCapacity,
     NotFound,
     Refused,
     SpecRefused,
@@ -283,6 +284,31 @@ def test_a_price_is_that_of_the_size_unless_it_is_set(cloud: FakeCloud) -> None:
     prices = {name: offer.price for name, offer in found.items()}
     assert prices == {"own": 3.0, "theirs": 0.1, "unknown": 0.0}
     assert (found["own"].total, found["own"].spot) == (7, True)
+
+
+@pytest.mark.parametrize(("set_", "told"), [("1d", 86400.0), ("inf", 0.0)])
+def test_the_lifetime_is_told_unless_there_is_none(
+    cloud: FakeCloud, set_: str, told: float
+) -> None:
+    [offer] = cloud.provider(lifetime=set_).offers()
+    assert offer.lifetime == told
+
+
+def test_a_burst_that_cannot_grow_stays_as_it_is(cloud: FakeCloud) -> None:
+    spec, provider = cloud.spec(2), cloud.provider()
+    provider.provision(spec)
+    for error, raised in (
+        ("InsufficientInstanceCapacity: none", InsufficientCapacity),
+        ("InvalidSubnetID.NotFound: subnet-1", Refused),
+    ):
+        cloud.errors["create"] = BaseHTTPError(400, error)
+        with pytest.raises(raised):
+            provider.resize(cloud.spec(3))
+        # Also to a daemon that starts again.
+        for each in (provider, cloud.provider()):
+            assert [one.host for one in seen(each).followers] == [*spec.hosts]
+    provider.resize(cloud.spec(3))
+    assert len(cloud.nodes) == 3
 
 
 def test_jobs_of_guests_need_munges_key(cloud: FakeCloud) -> None:
