@@ -280,6 +280,17 @@ RecordsView = Records | Transaction
 """Records for reading: stored ones, or those that a tick is changing."""
 
 
+def jobs_on_record(records: Records) -> frozenset[JobId]:
+    """Return the jobs on record: held jobs, and the jobs of bursts.
+
+    The jobs of a burst are those it was made for and those that were seen running on
+    it.
+    """
+    jobs = {job for burst in records.bursts.values() for job in burst.jobs}
+    run = {job for entry in records.entries.values() for job, _ in entry.use.jobs}
+    return frozenset(jobs | run | records.holds.keys())
+
+
 def unread_leases(records: RecordsView) -> list[str]:
     """Return the keys of unreadable records that may lease a rank slot."""
     isolated = f"burst/{ISOLATED_STEM}-"

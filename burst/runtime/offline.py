@@ -25,6 +25,7 @@ from burst.runtime import provider_registry
 from burst.runtime.clock import Clock
 from burst.runtime.connect import owner_tag, with_settings
 from burst.runtime.executor import run_call
+from burst.runtime.lead_reader import read_once
 from burst.runtime.ledger_archive import LedgerArchive, archive_path
 from burst.runtime.queued_call import QueuedCall
 from burst.runtime.reap_bursts import ANSWERED_WITHIN, observe_each
@@ -41,12 +42,11 @@ def read_snapshot(
     identity = with_settings(lead.identity(), settings.lead)
     if providers is None:
         providers = provider_registry.load_providers(settings, identity.owner)
-    lead.listen(lambda: None)
     records = RecordStore(lead.store()).load(clock())
     world = World(
         identity=identity,
         slots=find_slots(identity, settings.lead.slots),
-        lead=lead.observe(),
+        lead=read_once(lead, records),
         providers={name: _ask(name, providers, clock) for name in providers},
     )
     return Snapshot(
@@ -89,8 +89,7 @@ def read_records_snapshot(lead: Lead, settings: Settings) -> Snapshot:
     now = Clock()()
     identity = _with_owner(lead.identity(), settings.lead)
     records = RecordStore(lead.store()).load(now)
-    lead.listen(lambda: None)
-    seen = lead.observe()
+    seen = read_once(lead, records)
     world = World(
         identity=identity,
         slots=find_slots(identity, settings.lead.slots),
@@ -133,8 +132,7 @@ def release_held_jobs(
     lead.serve(_refuse, describe_process(now))
     ledger = RecordStore(lead.store())
     stored = ledger.load(now)
-    lead.listen(lambda: None)
-    seen = lead.observe()
+    seen = read_once(lead, stored)
     records = with_holds(stored, seen, now)
     wanted = held_jobs(records) if jobs is None else jobs
     release_jobs(records, wanted, now, seen)

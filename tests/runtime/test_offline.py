@@ -53,6 +53,17 @@ def test_held_jobs_get_their_urgency_back_and_are_never_held_again() -> None:
     assert recorded(lead, 1) is recorded(lead, 2) is HoldState.TAKEN_BACK
 
 
+def test_jobs_that_a_rule_marked_are_shown_and_released_too() -> None:
+    lead = lead_with_holds(16, 7)
+    lead.unmarked = set(lead.jobs)
+    assert read_records_snapshot(lead, Settings()).records.holds.keys() == {1, 2}
+    seen = read_snapshot(lead, Settings(), {}).world.lead
+    assert seen is not None
+    assert seen.jobs.keys() == {1, 2}
+    assert release_held_jobs(lead, [JobId(1)]) == ([1], {})
+    assert recorded(lead, 2) is HoldState.HELD
+
+
 def test_what_cannot_be_released_is_told_and_stays_on_record_as_held() -> None:
     class SecondEnds(FakeLead):
         def release(self, urgencies: Mapping[JobId, int]) -> JobFailures:
