@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 
 import msgspec
 
+from burst import log
 from burst.config import LeadSettings, Settings
 from burst.core.commands import held_jobs, release_jobs
 from burst.core.orphans import Orphan, find_orphans
@@ -15,11 +17,11 @@ from burst.core.provider_health import Outcome, Verb
 from burst.core.records import Records
 from burst.core.sync import with_holds
 from burst.core.world import ProviderView, World, after_observation
-from burst.errors import BurstError, LeadError
+from burst.errors import BurstError, LeadError, LeadGone, Unreadable
 from burst.lead import JobFailures, Lead, ServiceRequest
 from burst.model.fsd import format_fsd
 from burst.model.jobid import JobId
-from burst.model.lead import LeadIdentity
+from burst.model.lead import LeadIdentity, LeadView
 from burst.provider import Provider
 from burst.runtime import provider_registry
 from burst.runtime.clock import Clock
@@ -123,7 +125,8 @@ def release_held_jobs(
 ) -> tuple[list[JobId], JobFailures]:
     """Give jobs that a daemon left held their urgency back; None for all of them.
 
-    Jobs that `flux submit --burst` submitted held since then are released as well.
+    Jobs that `flux submit --burst` submitted held since then are released as well, if
+    the lead can be read; if not, that is logged.
     Returns the jobs that were released, and why others were not. The service `burst` is
     registered meanwhile, so that no daemon starts. Raises ServiceTaken if a daemon
     serves, BurstError for a job that is not held.
@@ -132,8 +135,8 @@ def release_held_jobs(
     lead.serve(_refuse, describe_process(now))
     ledger = RecordStore(lead.store())
     stored = ledger.load(now)
-    seen = read_once(lead, stored)
-    records = with_holds(stored, seen, now)
+    seen = _look(lead, stored)
+    records = stored if seen is None else with_holds(stored, seen, now)
     wanted = held_jobs(records) if jobs is None else jobs
     release_jobs(records, wanted, now, seen)
     failures = lead.release({job: records.holds[job].urgency for job in wanted})
@@ -142,6 +145,19 @@ def release_held_jobs(
     free = [job for job in wanted if job not in failures]
     ledger.write(stored, release_jobs(records, free, now, seen).records)
     return free, failures
+
+
+def _look(lead: Lead, records: Records) -> LeadView | None:
+    """Return what the lead tells; None if it cannot be read now. Raises LeadGone."""
+    try:
+        return read_once(lead, records)
+    except LeadGone:
+        raise
+    except Unreadable as error:
+        # Urgencies can be set all the same, such as while no scheduler is loaded.
+        told = "only jobs on record are released, as the lead cannot be read: %s"
+        log.say(told, error, level=logging.WARNING)
+        return None
 
 
 def _refuse(_: ServiceRequest) -> dict[str, object]:

@@ -8,7 +8,7 @@ import pytest
 
 from burst.config import Settings, parse
 from burst.core.records import Records
-from burst.errors import BurstError, LeadError, Transient
+from burst.errors import BurstError, LeadError, LeadGone, Transient
 from burst.lead import JobFailures
 from burst.model.burst import BurstId
 from burst.model.fsd import format_fsd
@@ -93,6 +93,19 @@ def test_jobs_that_were_submitted_held_without_a_daemon_are_shown_and_released()
     assert release_held_jobs(lead, None) == ([1, new], {})
     assert lead.jobs[new].urgency == 12
     assert recorded(lead, new) is HoldState.TAKEN_BACK
+
+
+def test_jobs_on_record_are_released_though_the_lead_cannot_be_read(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    lead = lead_with_holds(16)
+    lead.unreadable = True
+    assert release_held_jobs(lead, None) == ([1], {})
+    assert recorded(lead, 1) is HoldState.TAKEN_BACK
+    assert "the lead cannot be read: job manager is reloading" in caplog.text
+    lead.gone = True
+    with pytest.raises(LeadGone):
+        release_held_jobs(lead, None)
 
 
 def test_who_asks_meanwhile_is_told_that_this_is_no_daemon() -> None:
