@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -119,6 +121,17 @@ def test_streams_that_take_nothing(streams: str, status: int, told: str) -> None
     command = ["sh", "-c", f"{BURST} config {streams}"]
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr) == (status, told)
+
+
+@pytest.mark.parametrize("scheme", ["local", "embedded"])
+@pytest.mark.usefixtures("home")
+def test_a_word_that_is_not_utf_8_is_refused(scheme: str) -> None:
+    uri = f"{scheme}:///" + os.fsdecode(b"\xe4")
+    command = [BURST, "status", "--uri", uri]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    told = r"burst: ERROR: '.*/\\udce4' is not UTF-8; type it anew\n"
+    assert done.returncode == 1
+    assert re.fullmatch(told, done.stderr)
 
 
 def test_what_the_command_line_says_counts_and_is_shown_to(config: Path) -> None:
