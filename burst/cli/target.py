@@ -31,6 +31,8 @@ from burst.runtime.connect import connect
 # which must be the same from every directory and through every link.
 CONFIG_PLACE = click.Path(path_type=Path, resolve_path=True)
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+
 
 def run_command(command: click.Command) -> None:
     """Run as a program; a BurstError ends it with status 1 and one line."""
@@ -46,11 +48,12 @@ def run_command(command: click.Command) -> None:
         # Such as of a word of the command line in Latin-1.
         _end(command, f"{error.object!r} is not UTF-8; type it anew")
     except OSError as error:
-        if error.errno != errno.ENOSPC:
+        if error.errno not in _NO_ROOM:
             raise
         # What is left to write would fail again at the end of the process.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        _end(command, str(error.strerror))
+        where = f"{error.filename}: " if error.filename else ""
+        _end(command, f"{where}{error.strerror}")
 
 
 def _end(command: click.Command, why: str) -> NoReturn:

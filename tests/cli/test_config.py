@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -121,6 +122,23 @@ def test_streams_that_take_nothing(streams: str, status: int, told: str) -> None
     command = ["sh", "-c", f"{BURST} config {streams}"]
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr) == (status, told)
+
+
+def test_a_file_for_which_no_space_is_left_is_named() -> None:
+    program = """
+import click, errno, os
+from burst.cli.target import run_command
+
+@click.command("odd")
+def odd():
+    raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT), "/home/u/my.toml")
+
+run_command(odd)
+"""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stderr == "odd: ERROR: /home/u/my.toml: Disk quota exceeded\n"
+    assert done.returncode == 1
 
 
 @pytest.mark.parametrize("scheme", ["local", "embedded"])
