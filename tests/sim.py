@@ -6,11 +6,11 @@ from __future__ import annotations
 from burst.core import burst_requests, commands, timeline
 from burst.core.job_report import explain
 from burst.core.plan.slots import find_slots
+from burst.core.records import jobs_on_record
 from burst.model.burst import State
 from burst.model.request import BurstPreferences
 from burst.runtime.engine import Engine
 from burst.runtime.engine_config import EngineConfig
-from burst.runtime.session import jobs_on_record
 from burst.runtime.side_threads import NO_SIDE_THREADS
 from burst.testing import FakeCloud, FakeProvider, FakeSettings
 from tests.builders import LENT, NODE, T0, settings, whole

@@ -84,31 +84,36 @@ def down(
             else:
                 wait_for_burst(look, burst, until="inactive")
 
+        failed: _Failed = {}
         # All of them are found before the first is taken down.
         if tag:
             found = _with_tag(tag, look())
             ask(tag=tag)
-            failed = _try_each(found, wait)
         else:
             found = list(dict.fromkeys(find_burst(each, look) for each in typed))
-            failed = _try_each(found, ask_for)
-            failed |= _try_each([each for each in found if each not in failed], wait)
+            _try_each(found, ask_for, failed)
+        _try_each([each for each in found if each not in failed], wait, failed)
     if failed:
         raise _error_of(failed, several=len(found) > 1)
 
 
-def _try_each(bursts: Iterable[str], act: Callable[[str], object]) -> _Failed:
-    """Act on each burst; return those that it failed for. Raises LeadError."""
-    failed: _Failed = {}
+def _try_each(
+    bursts: Iterable[str], act: Callable[[str], object], failed: _Failed
+) -> None:
+    """Act on each burst; add those that it failed for to `failed`.
+
+    Raises BurstError with all of these once the lead or its daemon is gone.
+    """
     for burst in bursts:
         try:
             act(burst)
-        except LeadError:
-            # The lead or its daemon is gone: it would fail for the others, too.
-            raise
+        except LeadError as error:
+            # It would fail for the others, too.
+            if not failed:
+                raise
+            raise _error_of({**failed, burst: error}, several=True) from error
         except BurstError as error:
             failed[burst] = error
-    return failed
 
 
 def _error_of(failed: _Failed, *, several: bool) -> BurstError:

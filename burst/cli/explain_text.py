@@ -40,7 +40,7 @@ def story_lines(found: Row, now: float) -> list[Line]:
 
 def _other_zone(found: Row, now: float) -> datetime.timezone | None:
     """Return the time zone of the daemon; None if it is that of this process."""
-    # A daemon of an earlier version does not tell it, nor do jobs that have ended.
+    # A daemon of an earlier version does not tell it.
     offset = found.get("utc_offset")
     if offset is None or offset == time.localtime(now).tm_gmtoff:
         return None

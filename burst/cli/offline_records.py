@@ -14,6 +14,7 @@ from burst.cli.target import Target
 from burst.decode import from_plain
 from burst.errors import BurstError, Denied, NoDaemon
 from burst.lead import Lead
+from burst.model.lead import PENDING
 from burst.model.next_step import Actor
 from burst.runtime import service_answers
 from burst.runtime.offline import read_records_snapshot
@@ -21,6 +22,8 @@ from burst.runtime.service_requests import CostRequest, ReportRequest
 from burst.runtime.snapshot import Snapshot
 
 Asked = Mapping[str, Any]
+
+_PENDING = {state.value for state in PENDING}
 
 
 def _status(snapshot: Snapshot, asked: Asked) -> dict[str, Any]:
@@ -43,7 +46,9 @@ def _explain(snapshot: Snapshot, asked: Asked) -> dict[str, Any]:
         found = service_answers.explain(snapshot, asked["id"])
     except BurstError:
         return {}
-    if found["next"].startswith(Actor.DAEMON.value):
+    # Nothing has been decided about a job that waits: a daemon does that.
+    undecided = found["state"] in _PENDING and not found["verdict"]
+    if undecided or found["next"].startswith(Actor.DAEMON.value):
         found["next"] = "somebody starts the daemon: burst daemon -c FILE"
     return found
 

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 import msgspec
@@ -31,6 +31,8 @@ from burst.runtime.connect import connect
 # which must be the same from every directory and through every link.
 CONFIG_PLACE = click.Path(path_type=Path, resolve_path=True)
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+
 
 def run_command(command: click.Command) -> None:
     """Run as a program; a BurstError ends it with status 1 and one line."""
@@ -41,16 +43,24 @@ def run_command(command: click.Command) -> None:
     try:
         command.main()
     except BurstError as error:
-        said = "\n".join(map(printable, f"{error}".split("\n")))
-        click.echo(f"{command.name}: ERROR: {said}", err=True)
-        sys.exit(1)
+        _end(command, str(error))
+    except UnicodeEncodeError as error:
+        # Such as of a word of the command line in Latin-1.
+        _end(command, f"{error.object!r} is not UTF-8; type it anew")
     except OSError as error:
-        if error.errno != errno.ENOSPC:
+        if error.errno not in _NO_ROOM:
             raise
-        click.echo(f"{command.name}: ERROR: {error.strerror}", err=True)
         # What is left to write would fail again at the end of the process.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        sys.exit(1)
+        where = f"{error.filename}: " if error.filename else ""
+        _end(command, f"{where}{error.strerror}")
+
+
+def _end(command: click.Command, why: str) -> NoReturn:
+    """End with status 1 and what went wrong."""
+    said = "\n".join(map(printable, why.split("\n")))
+    click.echo(f"{command.name}: ERROR: {said}", err=True)
+    sys.exit(1)
 
 
 class Target(msgspec.Struct, frozen=True):

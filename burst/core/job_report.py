@@ -116,8 +116,13 @@ def explain(
     return row | {"why": "; ".join(filter(None, why))}
 
 
-def explain_other(job: ActiveJob, records: Records, world: World) -> Row:
-    """Return the answer for a job that burst does nothing about."""
+def explain_other(
+    job: ActiveJob, records: Records, world: World, *, any_job: bool = False
+) -> Row:
+    """Return the answer for a job that burst does nothing about.
+
+    `any_job` is the setting: whether it may run on lent nodes.
+    """
     decision = _decide_other(job, world)
     why, step = decision.text(), decision.next_step()
     if decision.reason is Reason.NOT_BURSTABLE:
@@ -125,6 +130,8 @@ def explain_other(job: ActiveJob, records: Records, world: World) -> Row:
         if not _may_fit(job, records, world):
             why = "own nodes can never hold it, and it is not burstable"
             step = "its user submits it again with --burst"
+        if any_job:
+            why += "; it may also start on lent nodes that are up"
     return told_of(job, job.id) | {
         "verdict": decision.reason.word,
         "why": why,

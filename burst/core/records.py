@@ -37,6 +37,11 @@ UNNEEDED = "no job needs it any more"
 """The reason to take down a burst that was made for jobs and has none left."""
 
 
+def is_usable(burst: Burst) -> bool:
+    """Tell whether a burst comes up or is up, so that it may have jobs."""
+    return burst.state in ASSIGNABLE and not burst.quarantined
+
+
 class Records(msgspec.Struct, frozen=True, kw_only=True):
     """All that is kept in the store, as values."""
 
@@ -270,7 +275,7 @@ class Transaction:
         """Return the bursts to which each job is assigned, without those that end."""
         found: dict[JobId, list[Burst]] = {}
         for burst in self.bursts.values():
-            if burst.state in ASSIGNABLE and not burst.quarantined:
+            if is_usable(burst):
                 for job in burst.jobs:
                     found.setdefault(job, []).append(burst)
         return found
@@ -278,6 +283,17 @@ class Transaction:
 
 RecordsView = Records | Transaction
 """Records for reading: stored ones, or those that a tick is changing."""
+
+
+def jobs_on_record(records: Records) -> frozenset[JobId]:
+    """Return the jobs on record: held jobs, and the jobs of bursts.
+
+    The jobs of a burst are those it was made for and those that were seen running on
+    it.
+    """
+    jobs = {job for burst in records.bursts.values() for job in burst.jobs}
+    run = {job for entry in records.entries.values() for job, _ in entry.use.jobs}
+    return frozenset(jobs | run | records.holds.keys())
 
 
 def unread_leases(records: RecordsView) -> list[str]:

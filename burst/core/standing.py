@@ -15,7 +15,7 @@ from burst.config import Settings, StandingNodes
 from burst.config.intervals import parse_hours
 from burst.config.policy import as_tuple
 from burst.core.plan.limits import FurtherUse
-from burst.core.records import ASSIGNABLE, RecordsView
+from burst.core.records import ASSIGNABLE, RecordsView, is_usable
 from burst.core.worth.rules import minute_of_week
 from burst.model.burst import ISOLATED_STEM, Burst, BurstId, Lease
 from burst.model.decision import count_nodes
@@ -91,8 +91,7 @@ def nodes_needed_of(
     others = [
         other
         for other in records.live
-        if other.state in ASSIGNABLE and not other.quarantined
-        if other.lease.standing and other.id != burst.id
+        if is_usable(other) and other.lease.standing and other.id != burst.id
     ]
     return max(
         (

@@ -20,7 +20,7 @@ from burst.core.burst_requests import describe_request
 from burst.core.isolated.decision import lost_isolated_jobs
 from burst.core.plan.demands import Demand, Plan
 from burst.core.plan.plan_demands import plan_demands, record_proposal
-from burst.core.records import ASSIGNABLE, Records, Transaction
+from burst.core.records import Records, Transaction, is_usable
 from burst.core.tick import TickResult, result_of
 from burst.core.world import World
 from burst.core.worth.accounts import keep_accounts
@@ -177,7 +177,7 @@ def end_tag(
     elsewhere = {
         burst.lease.isolated_job
         for burst in tx.bursts.values()
-        if burst.lease.tag == tag and (_runs(burst) or burst.may_have_run)
+        if burst.lease.tag == tag and (is_usable(burst) or burst.may_have_run)
     }
     tx.actions += [
         FailJob(job.id, f"{tag.name} has ended: {note}")
@@ -196,11 +196,6 @@ def _end_burst(tx: Transaction, burst: Burst, note: str) -> None:
         tx.fail(burst.id, NOT_HELD, note)
     elif burst.state is not State.ONLINE:
         take_down(tx, burst, note)
-
-
-def _runs(burst: Burst) -> bool:
-    """Tell whether a burst comes up or is up."""
-    return burst.state in ASSIGNABLE and not burst.quarantined
 
 
 def _refusal(plan: Plan, demands: Sequence[Demand]) -> str:

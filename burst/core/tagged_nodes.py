@@ -16,7 +16,7 @@ from burst.config import Settings
 from burst.core.cost import cost
 from burst.core.plan.offers import price_of
 from burst.core.plan.slots import RankSlot
-from burst.core.records import ASSIGNABLE, Records
+from burst.core.records import Records, is_usable
 from burst.core.report import burst_note
 from burst.core.select.queues import decide_on_queue
 from burst.core.world import World
@@ -159,7 +159,7 @@ def _burst(records: Records, burst: Burst, world: World, now: float) -> TaggedBu
         tag=lease.tag,
         state=burst.shown_state,
         live=burst.live,
-        usable=burst.state in ASSIGNABLE and not burst.quarantined,
+        usable=is_usable(burst),
         created=lease.created,
         nodes=lease.nodes,
         wanted=burst.resize.nodes if burst.resize else lease.nodes,

@@ -41,6 +41,7 @@ from burst.runtime import provider_registry
 from burst.runtime.bank_reader import ACCOUNTING_S
 from burst.runtime.connect import with_settings
 from burst.runtime.engine_config import LoadProviders
+from burst.runtime.lead_reader import read_once
 from burst.runtime.queued_call import read_offers, read_statuses
 from burst.runtime.record_store import RecordStore
 
@@ -201,8 +202,10 @@ def read_runtime(
     `providers` were asked before the records are read, so that each burst that they
     list has its record by now.
     """
-    view, now = try_call(lambda: _look(lead)), time.time()
+    now = time.time()
     records = try_call(lambda: RecordStore(lead.store()).load(now))
+    known = records if isinstance(records, Records) else Records()
+    view = try_call(lambda: read_once(lead, known))
     if isinstance(records, Records) and isinstance(view, LeadView):
         records = with_holds(records, view, now)
     seen = {
@@ -227,8 +230,3 @@ def _holder(lead: Lead) -> dict[str, Any] | None:
         return lead.call("ping", {})
     except NoDaemon:
         return None
-
-
-def _look(lead: Lead) -> LeadView:
-    lead.listen(lambda: None)
-    return lead.observe()

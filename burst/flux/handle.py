@@ -102,15 +102,8 @@ class Handle:
     def send(
         self, topic: str, payload: Mapping[str, Any], *, streaming: bool = False
     ) -> int:
-        """Send a request to rank 0's service, or the nearest; return its matchtag.
-
-        Raises LeadError for text that is not Unicode, such as a word in Latin-1.
-        """
-        try:
-            text = msgspec.json.encode(payload)
-        except UnicodeEncodeError as error:
-            word = f"{error.object!r}"
-            raise LeadError(f"{topic}: {word} is not UTF-8", "type it anew") from error
+        """Send a request to rank 0's service, or the nearest; return its matchtag."""
+        text = msgspec.json.encode(payload)
         message = self._lib.flux_request_encode(topic.encode(), text)
         if not message:
             raise LeadError(f"{topic}: cannot be encoded: {self._reason()}")

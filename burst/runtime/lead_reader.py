@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Reads the lead for each tick, and tells for how long it was not read."""
+"""Reads the lead for each tick, and tells for how long it was not read; or once."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import logging
 import math
 
 from burst import log
+from burst.core.records import Records, jobs_on_record
 from burst.errors import LeadError, LeadGone
 from burst.lead import Lead
 from burst.model.lead import LeadView
@@ -15,6 +16,15 @@ from burst.model.lead import LeadView
 # lead hung. On a busy machine ticks are late by less.
 _STOPPED_S = 60.0
 _UNREAD = "it has not been read yet"
+
+
+def read_once(lead: Lead, records: Records) -> LeadView:
+    """Return what the lead tells, as to a daemon with these records. Raises LeadError.
+
+    Jobs on record that a rule marked would not be shown otherwise, and count as gone.
+    """
+    lead.listen(lambda: None, lambda: jobs_on_record(records))
+    return lead.observe()
 
 
 class LeadReader:

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 
 import msgspec
 
+from burst import log
 from burst.config import LeadSettings, Settings
 from burst.core.commands import held_jobs, release_jobs
 from burst.core.orphans import Orphan, find_orphans
@@ -15,16 +17,17 @@ from burst.core.provider_health import Outcome, Verb
 from burst.core.records import Records
 from burst.core.sync import with_holds
 from burst.core.world import ProviderView, World, after_observation
-from burst.errors import BurstError, LeadError
+from burst.errors import BurstError, LeadError, LeadGone, Unreadable
 from burst.lead import JobFailures, Lead, ServiceRequest
 from burst.model.fsd import format_fsd
 from burst.model.jobid import JobId
-from burst.model.lead import LeadIdentity
+from burst.model.lead import LeadIdentity, LeadView
 from burst.provider import Provider
 from burst.runtime import provider_registry
 from burst.runtime.clock import Clock
 from burst.runtime.connect import owner_tag, with_settings
 from burst.runtime.executor import run_call
+from burst.runtime.lead_reader import read_once
 from burst.runtime.ledger_archive import LedgerArchive, archive_path
 from burst.runtime.queued_call import QueuedCall
 from burst.runtime.reap_bursts import ANSWERED_WITHIN, observe_each
@@ -41,12 +44,11 @@ def read_snapshot(
     identity = with_settings(lead.identity(), settings.lead)
     if providers is None:
         providers = provider_registry.load_providers(settings, identity.owner)
-    lead.listen(lambda: None)
     records = RecordStore(lead.store()).load(clock())
     world = World(
         identity=identity,
         slots=find_slots(identity, settings.lead.slots),
-        lead=lead.observe(),
+        lead=read_once(lead, records),
         providers={name: _ask(name, providers, clock) for name in providers},
     )
     return Snapshot(
@@ -89,8 +91,7 @@ def read_records_snapshot(lead: Lead, settings: Settings) -> Snapshot:
     now = Clock()()
     identity = _with_owner(lead.identity(), settings.lead)
     records = RecordStore(lead.store()).load(now)
-    lead.listen(lambda: None)
-    seen = lead.observe()
+    seen = read_once(lead, records)
     world = World(
         identity=identity,
         slots=find_slots(identity, settings.lead.slots),
@@ -124,7 +125,8 @@ def release_held_jobs(
 ) -> tuple[list[JobId], JobFailures]:
     """Give jobs that a daemon left held their urgency back; None for all of them.
 
-    Jobs that `flux submit --burst` submitted held since then are released as well.
+    Jobs that `flux submit --burst` submitted held since then are released as well, if
+    the lead can be read; if not, that is logged.
     Returns the jobs that were released, and why others were not. The service `burst` is
     registered meanwhile, so that no daemon starts. Raises ServiceTaken if a daemon
     serves, BurstError for a job that is not held.
@@ -133,9 +135,8 @@ def release_held_jobs(
     lead.serve(_refuse, describe_process(now))
     ledger = RecordStore(lead.store())
     stored = ledger.load(now)
-    lead.listen(lambda: None)
-    seen = lead.observe()
-    records = with_holds(stored, seen, now)
+    seen = _look(lead, stored)
+    records = stored if seen is None else with_holds(stored, seen, now)
     wanted = held_jobs(records) if jobs is None else jobs
     release_jobs(records, wanted, now, seen)
     failures = lead.release({job: records.holds[job].urgency for job in wanted})
@@ -144,6 +145,19 @@ def release_held_jobs(
     free = [job for job in wanted if job not in failures]
     ledger.write(stored, release_jobs(records, free, now, seen).records)
     return free, failures
+
+
+def _look(lead: Lead, records: Records) -> LeadView | None:
+    """Return what the lead tells; None if it cannot be read now. Raises LeadGone."""
+    try:
+        return read_once(lead, records)
+    except LeadGone:
+        raise
+    except Unreadable as error:
+        # Urgencies can be set all the same, such as while no scheduler is loaded.
+        told = "only jobs on record are released, as the lead cannot be read: %s"
+        log.say(told, error, level=logging.WARNING)
+        return None
 
 
 def _refuse(_: ServiceRequest) -> dict[str, object]:

@@ -161,7 +161,12 @@ def explain(
     )
     other = find(job_id) if row is None else None
     if other is not None:
-        row = job_report.explain_other(other, snapshot.records, snapshot.world)
+        row = job_report.explain_other(
+            other,
+            snapshot.records,
+            snapshot.world,
+            any_job=snapshot.settings.intake.any_job,
+        )
     theirs = userid is None or guest_view(snapshot, userid).knows(job_id)
     if row is None or not (theirs or row["userid"] == userid):
         raise job_report.unknown_job(job_id, guest=guest)

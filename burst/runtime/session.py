@@ -17,13 +17,12 @@ from burst import log
 from burst.config import Settings
 from burst.config.usual_paths import LOOKED_FOR
 from burst.core.observation import why_out_of_reach
-from burst.core.records import Records
+from burst.core.records import Records, jobs_on_record
 from burst.errors import (
     ConfigError,
 )
 from burst.extensions import load_all
 from burst.lead import Accounting, Lead, ServiceRequest, WholeQueue
-from burst.model.jobid import JobId
 from burst.provider import Provider
 from burst.runtime import provider_registry
 from burst.runtime.access_watch import AccessWatch
@@ -333,17 +332,6 @@ class Session:
                 f"provider {', '.join(sorted(names))} has live bursts",
                 "take them down first (burst down), then remove it",
             )
-
-
-def jobs_on_record(records: Records) -> frozenset[JobId]:
-    """Return the jobs on record: held jobs, and the jobs of bursts.
-
-    The jobs of a burst are those it was made for and those that were seen running on
-    it.
-    """
-    jobs = {job for burst in records.bursts.values() for job in burst.jobs}
-    run = {job for entry in records.entries.values() for job, _ in entry.use.jobs}
-    return frozenset(jobs | run | records.holds.keys())
 
 
 def providers_not_enabled(settings: Settings, records: Records) -> set[str]:

@@ -268,8 +268,8 @@ def _bounds(hint: Any) -> str:
         return ""
     for each in (hint, *get_args(hint)):
         for meta in getattr(each, "__metadata__", ()):
-            if meta.min_length is not None:
-                return f"at least {meta.min_length}"
+            if meta.min_length == 1:
+                return "not empty"
             return _range(meta.ge, meta.le)
     return ""
 

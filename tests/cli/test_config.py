@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -119,6 +122,34 @@ def test_streams_that_take_nothing(streams: str, status: int, told: str) -> None
     command = ["sh", "-c", f"{BURST} config {streams}"]
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr) == (status, told)
+
+
+def test_a_file_for_which_no_space_is_left_is_named() -> None:
+    program = """
+import click, errno, os
+from burst.cli.target import run_command
+
+@click.command("odd")
+def odd():
+    raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT), "/home/u/my.toml")
+
+run_command(odd)
+"""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stderr == "odd: ERROR: /home/u/my.toml: Disk quota exceeded\n"
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize("scheme", ["local", "embedded"])
+@pytest.mark.usefixtures("home")
+def test_a_word_that_is_not_utf_8_is_refused(scheme: str) -> None:
+    uri = f"{scheme}:///" + os.fsdecode(b"\xe4")
+    command = [BURST, "status", "--uri", uri]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    told = r"burst: ERROR: '.*/\\udce4' is not UTF-8; type it anew\n"
+    assert done.returncode == 1
+    assert re.fullmatch(told, done.stderr)
 
 
 def test_what_the_command_line_says_counts_and_is_shown_to(config: Path) -> None:

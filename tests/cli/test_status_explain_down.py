@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from typing import Any
 
@@ -12,13 +14,16 @@ import pytest
 
 from burst.cli.listing import money
 from burst.cli.status import bill, notices, some_jobs
+from burst.errors import BurstError
+from burst.lead import ServiceRequest
 from burst.model.jobid import JobId, format_f58
 from tests.cli.cli_harness import CliHarness
 from tests.cli.conftest import Shared
 from tests.contract.instance import SLEEP
+from tests.contract.serving import HOLDER
 from tests.embedded_instance import EmbeddedInstance
 from tests.plugins.watch.watch_answers import answer, offer_row, provider_row
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 
 @contextmanager
@@ -113,6 +118,32 @@ def test_of_several_each_is_taken_down_though_some_cannot(served: CliHarness) ->
         assert [line.split()[0] for line in said.stdout.splitlines()] == [first, second]
         told = re.findall(r"burst-\d-0{6}: there is no burst burst-\d-0{6}", said.error)
         assert told == [f"{each}: there is no burst {each}" for each in unknown]
+
+
+def test_a_refusal_is_told_though_the_daemon_goes_before_the_end(
+    quiet: CliHarness,
+) -> None:
+    refused, other, gone = "burst-9-000000", "burst-8-000000", threading.Event()
+
+    def reply(request: ServiceRequest) -> dict[str, Any]:
+        if request.method == "status":
+            gone.set()
+            row = {"id": other, "state": "drain", "note": "x", "online": 1, "nodes": 1}
+            return {"bursts": [row]}
+        if request.payload["burst"] == refused:
+            raise BurstError("it is odd")
+        return {}
+
+    def serve() -> None:
+        with closing(lead):
+            gone.wait(HANG_S)
+
+    lead = quiet.instance.lead()
+    lead.serve(reply, HOLDER)
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(serve)
+        told = quiet.run("down", refused, other).error
+    assert told.startswith(f"{refused}: it is odd; {other}: no daemon serves")
 
 
 @pytest.mark.parametrize(

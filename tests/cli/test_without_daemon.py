@@ -49,12 +49,14 @@ def test_the_records_are_shown_and_that_nobody_takes_the_bursts_down(
     assert [row["idle"] >= 0 for row in found["bursts"]] == [True]
     assert [row["down_in"] for row in found["bursts"]] == [None]
     story = cli.run("explain", name).lines
-    assert "  next: somebody starts the daemon: burst daemon -c FILE" in story
+    step = "  next: somebody starts the daemon: burst daemon -c FILE"
+    assert step in story
     job = instance.submit(nodes=9, command=SLEEP)
     told = cli.run("explain", format_f58(job))
-    assert (
-        told.lines[0] == f"{format_f58(job)}: sched, 9 whole nodes, 9 slots of 1 core"
-    )
+    assert told.lines == [
+        f"{format_f58(job)}: sched, 9 whole nodes, 9 slots of 1 core",
+        step,
+    ]
     assert told.stderr.startswith("no daemon serves this lead; start one")
     instance.cancel(job)
 

@@ -235,6 +235,9 @@ def test_a_job_that_own_nodes_can_never_hold_and_is_not_burstable_is_told_so():
     told = job_report.explain_other(job, NONE, world(view()))
     assert told["why"] == "own nodes can never hold it, and it is not burstable"
     assert told["next"] == "its user submits it again with --burst"
+    allowed = job_report.explain_other(job, NONE, world(view()), any_job=True)
+    lent = "; it may also start on lent nodes that are up"
+    assert allowed == told | {"why": told["why"] + lent}
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Bursts that are requested with a tag, and the jobs that run on them."""
 
+from burst.core.burst_requests import request_isolated
 from burst.core.cost import idle_limit
 from burst.core.plan.plan_demands import RESERVATION_S
 from burst.core.tagged_jobs import IsolatedJobs
-from burst.model.burst import State, Tag
+from burst.model.burst import Isolated, State, Tag
 from burst.model.jobid import JobId
 from burst.model.record import decode_record, encode_record
 from burst.model.request import BurstPreferences
-from tests.builders import settings, whole
+from tests.builders import but, settings, whole
 from tests.core.isolation import BOTH
 from tests.core.tags import OURS, request, submit
 from tests.sim import Sim
@@ -69,12 +70,20 @@ def test_nothing_is_bought_for_a_job_with_a_tag() -> None:
 
 
 def test_a_job_that_needs_more_nodes_than_its_tag_has_is_told_how_many() -> None:
-    sim = Sim()
+    """Nodes that it can never have are left out: of isolated bursts, or that go."""
+    sim = Sim(modes=BOTH)
     request(sim, OURS)
-    submit(sim, 7, OURS.name, nodes=3)
+    gone = request(sim, OURS)
+    alone = request_isolated(2, "", Isolated(kind="interactive"))
+    assert sim.request(but(alone, tag=OURS))
+    submit(sim, 7, OURS.name, nodes=5)
     sim.tick(3)
     told = sim.decision(JobId(7)).text()
-    assert told.endswith("(burst request --tag): it has 2, and 3 are needed")
+    assert told.endswith("(burst request --tag): it has 4, and 5 are needed")
+    sim.take_down(gone)
+    sim.tick()
+    assert sim.records.bursts[gone].live
+    assert sim.decision(JobId(7)).text().endswith(": it has 2, and 5 are needed")
 
 
 def test_a_burst_with_a_tag_is_kept_though_it_is_idle() -> None:

@@ -26,8 +26,9 @@ from burst.model.finding import Finding, Level, ok
 from burst.model.lead import LeadIdentity
 from burst.model.request import BurstPreferences
 from burst.provider import BurstStatus, Phase, Provider
+from burst.runtime.record_store import RecordStore
 from burst.testing import FakeProvider
-from tests.builders import identity, whole
+from tests.builders import T0, identity, whole
 from tests.fakes import FakeLead
 from tests.support.ports import free_port
 from tests.support.waiting import growing_limits
@@ -214,6 +215,13 @@ def test_the_state_is_read_from_the_lead_and_its_store() -> None:
     assert state.view.online == {0, 1}
     assert not isinstance(state.records, ReadFailure)
     # No daemon has recorded it.
+    assert held_jobs(state.records) == [held]
+    # A rule marked it, which only its record tells.
+    ledger = RecordStore(lead.store())
+    ledger.write(ledger.load(T0), state.records)
+    lead.unmarked.add(held)
+    state = read_runtime(lead, LEAD, (), [])
+    assert not isinstance(state.records, ReadFailure)
     assert held_jobs(state.records) == [held]
     # Nobody serving is no trouble.
     lead.serve(no_daemon, {})

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from burst.errors import LeadError
 from burst.flux.bindings import import_core
 from burst.flux.handle import Handle, RequestMessage, ResponseMessage
 from burst.flux.loop import Loop
@@ -127,15 +126,6 @@ def test_no_message_ends_the_service(
         client = RpcClient(handle)
         assert call_service(client, "echo", {"a": 1}, HANG_S)["payload"] == {"a": 1}
     loop.check()
-
-
-def test_a_word_that_is_no_unicode_is_refused(instance: FluxInstance) -> None:
-    """Such a word of a command line in Latin-1 is a surrogate in Python."""
-    with (
-        closing(Handle(instance.uri)) as handle,
-        pytest.raises(LeadError, match=r"x: '\\udcc6' is not UTF-8"),
-    ):
-        handle.send("x", {"id": "\udcc6"})
 
 
 def test_an_answer_that_is_no_string_is_an_error(instance: FluxInstance) -> None:

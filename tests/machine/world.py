@@ -12,6 +12,7 @@ from burst.config import Settings
 from burst.core import timeline
 from burst.core.observation import why_out_of_reach
 from burst.core.plan.slots import find_slots
+from burst.core.records import jobs_on_record
 from burst.core.select.confinement import confines_jobs, keeps_users_apart
 from burst.model.banks import NOT_VERIFIED, Associations, Banks
 from burst.model.burst import BurstId, State
@@ -22,7 +23,6 @@ from burst.runtime.clock import ClockMark
 from burst.runtime.engine import Engine
 from burst.runtime.engine_config import EngineConfig
 from burst.runtime.executor import run_call
-from burst.runtime.session import jobs_on_record
 from burst.runtime.side_threads import SideThreads
 from burst.testing import FakeCloud, FakeProvider, FakeSettings
 from burst.testing.cloud import FakeBurst

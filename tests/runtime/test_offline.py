@@ -8,7 +8,7 @@ import pytest
 
 from burst.config import Settings, parse
 from burst.core.records import Records
-from burst.errors import BurstError, LeadError, Transient
+from burst.errors import BurstError, LeadError, LeadGone, Transient
 from burst.lead import JobFailures
 from burst.model.burst import BurstId
 from burst.model.fsd import format_fsd
@@ -53,6 +53,17 @@ def test_held_jobs_get_their_urgency_back_and_are_never_held_again() -> None:
     assert recorded(lead, 1) is recorded(lead, 2) is HoldState.TAKEN_BACK
 
 
+def test_jobs_that_a_rule_marked_are_shown_and_released_too() -> None:
+    lead = lead_with_holds(16, 7)
+    lead.unmarked = set(lead.jobs)
+    assert read_records_snapshot(lead, Settings()).records.holds.keys() == {1, 2}
+    seen = read_snapshot(lead, Settings(), {}).world.lead
+    assert seen is not None
+    assert seen.jobs.keys() == {1, 2}
+    assert release_held_jobs(lead, [JobId(1)]) == ([1], {})
+    assert recorded(lead, 2) is HoldState.HELD
+
+
 def test_what_cannot_be_released_is_told_and_stays_on_record_as_held() -> None:
     class SecondEnds(FakeLead):
         def release(self, urgencies: Mapping[JobId, int]) -> JobFailures:
@@ -82,6 +93,19 @@ def test_jobs_that_were_submitted_held_without_a_daemon_are_shown_and_released()
     assert release_held_jobs(lead, None) == ([1, new], {})
     assert lead.jobs[new].urgency == 12
     assert recorded(lead, new) is HoldState.TAKEN_BACK
+
+
+def test_jobs_on_record_are_released_though_the_lead_cannot_be_read(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    lead = lead_with_holds(16)
+    lead.unreadable = True
+    assert release_held_jobs(lead, None) == ([1], {})
+    assert recorded(lead, 1) is HoldState.TAKEN_BACK
+    assert "the lead cannot be read: job manager is reloading" in caplog.text
+    lead.gone = True
+    with pytest.raises(LeadGone):
+        release_held_jobs(lead, None)
 
 
 def test_who_asks_meanwhile_is_told_that_this_is_no_daemon() -> None:

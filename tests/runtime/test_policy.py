@@ -9,8 +9,10 @@ import pytest
 
 from burst.core.worth.estimate import StartEstimate
 from burst.errors import BurstError, ConfigError, Denied
+from burst.model.active_job import ActiveJob
 from burst.model.decision import Decision
 from burst.model.jobid import JobId, format_f58
+from burst.model.lead import JobState
 from burst.model.reason import Reason
 from burst.runtime import service_answers
 from burst.runtime.engine_config import EngineConfig, find_userids, make_config
@@ -75,6 +77,16 @@ def test_explain_compares_by_the_last_forecast() -> None:
     snapshot = but(snapshot, world=seen)
     # The next tick makes a burst for it.
     assert service_answers.explain(snapshot, format_f58(one.id))["why"] == "as it was"
+
+
+def test_a_job_that_is_not_burstable_may_be_allowed_on_lent_nodes() -> None:
+    allowing = settings(intake={"any_job": True})
+    snapshot = but(make_busy().sim.engine.snapshot, settings=allowing)
+    waits = ActiveJob(id=JobId(8), userid=7, name="", state=JobState.SCHED, priority=16)
+    told = service_answers.explain(
+        snapshot, format_f58(waits.id), None, lambda _: waits
+    )
+    assert told["why"].endswith("; it may also start on lent nodes that are up")
 
 
 def test_users_are_looked_up_and_doubts_are_logged(

@@ -17,7 +17,7 @@ from burst.config import LimitSettings
 from burst.core.plan.capacity import is_up
 from burst.core.plan.lease_times import drain_time
 from burst.core.provider_health import MOST_TIMES
-from burst.core.records import ASSIGNABLE, Transaction
+from burst.core.records import Transaction, is_usable
 from burst.core.select.constraints import Constraints
 from burst.core.select.hindrance import find_hindrance, is_displaced
 from burst.core.world import Halt, World
@@ -59,7 +59,7 @@ def expire_assignments(tx: Transaction, world: World) -> None:
     bursts_by_job = tx.bursts_by_job()
     for burst in list(tx.bursts.values()):
         # The job of an isolated burst stays assigned to it until the burst ends.
-        if burst.quarantined or burst.lease.isolated or burst.state not in ASSIGNABLE:
+        if burst.lease.isolated or not is_usable(burst):
             continue
         for job in sorted(burst.jobs - burst.started):
             view = lead.jobs.get(job)

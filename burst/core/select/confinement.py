@@ -27,7 +27,7 @@ from functools import cached_property
 from burst.config import Settings
 from burst.core.plan.capacity import is_up, job_nodes
 from burst.core.plan.lease_times import remaining_run_time
-from burst.core.records import ASSIGNABLE, RecordsView
+from burst.core.records import RecordsView, is_usable
 from burst.core.world import World
 from burst.model.burst import Burst, BurstId, State
 from burst.model.jobid import JobId
@@ -64,7 +64,7 @@ def rank_leases(records: RecordsView, lead: LeadView) -> LeasedRanks:
     leased: set[int] = set()
     for burst in records.live:
         leased.update(burst.lease.ranks)
-        if burst.quarantined or burst.state not in ASSIGNABLE:
+        if not is_usable(burst):
             continue
         for job in burst.jobs - burst.started:
             bursts_of.setdefault(job, []).append(burst)

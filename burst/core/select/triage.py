@@ -15,6 +15,7 @@ from burst.core.isolated.decision import jobs_elsewhere
 from burst.core.plan.capacity import is_up, job_nodes
 from burst.core.plan.demands import Demand
 from burst.core.plan.shortfall import Shortfall
+from burst.core.records import is_usable
 from burst.core.select.assignments import (
     end_warning,
     retry_pause,
@@ -321,5 +322,6 @@ class _JobTriage:
     def _nodes_by_tag(self) -> Counter[Tag | None]:
         found: Counter[Tag | None] = Counter()
         for burst in self._context.records.live:
-            found[burst.lease.tag] += burst.lease.nodes
+            if is_usable(burst) and burst.lease.isolated is None:
+                found[burst.lease.tag] += burst.lease.nodes
         return found
