@@ -246,7 +246,8 @@ def _check_with_lead(
         yield from _label("offers", check_lease_ends(providers, settings))
     yield from _probes(providers, lent, request)
     yield from _label("daemon", check_daemon(state, request.settings.path))
-    yield from _label("records", check_records(state.records))
+    enabled = _enabled(settings) if request.settings.path else None
+    yield from _label("records", check_records(state.records, enabled))
     yield from _label("slots", check_scheduled_ranks(slots, state.view))
     yield from _label("slots", check_unleased_slots(state))
     yield from _label("orphans", check_orphans(state))
@@ -261,9 +262,12 @@ def _check_providers(
     for facts in providers:
         health = records.health.get(facts.name, Health())
         yield from _label(f"provider {facts.name}", check_provider(facts, health))
-    enabled = {name for name, table in settings.providers.items() if table.enabled}
-    others = enabled - {facts.name for facts in providers}
+    others = _enabled(settings) - {facts.name for facts in providers}
     yield from _label("offers", check_offers(providers, slots, others))
+
+
+def _enabled(settings: Settings) -> set[str]:
+    return {name for name, table in settings.providers.items() if table.enabled}
 
 
 def _probes(

@@ -17,6 +17,7 @@ from burst.core.plan.slots import (
     slot_holders,
 )
 from burst.core.records import Records
+from burst.core.report import ENABLE_AGAIN, NOT_ENABLED
 from burst.doctor.facts import ReadFailure, RuntimeFacts
 from burst.model.decision import name_ranks
 from burst.model.finding import Finding, note, ok, wrong
@@ -71,8 +72,13 @@ def _serving(holder: dict[str, object]) -> Finding:
     return ok(text)
 
 
-def check_records(records: Records | ReadFailure) -> list[Finding]:
-    """Check the store, and find the records that a person has to look at."""
+def check_records(
+    records: Records | ReadFailure, enabled: Container[str] | None = None
+) -> list[Finding]:
+    """Check the store, and find the records that a person has to look at.
+
+    `enabled` are the names of the enabled providers; None if no settings were read.
+    """
     if isinstance(records, ReadFailure):
         return [
             wrong(
@@ -97,8 +103,13 @@ def check_records(records: Records | ReadFailure) -> list[Finding]:
         for burst in records.live
         if burst.quarantined
     ]
+    unseen = [
+        wrong(f"burst {burst.id}: provider {name} {NOT_ENABLED}", ENABLE_AGAIN)
+        for burst in records.live
+        if enabled is not None and (name := burst.lease.provider) not in enabled
+    ]
     fine = ok(f"the store can be read; records of bursts: {len(records.bursts)}")
-    return unreadable + quarantined or [fine]
+    return unreadable + quarantined + unseen or [fine]
 
 
 def check_unleased_slots(facts: RuntimeFacts) -> list[Finding]:

@@ -130,6 +130,18 @@ def test_records(records: Records | ReadFailure, level: Level, text: str) -> Non
     assert level is OK or found.advice
 
 
+@pytest.mark.parametrize(
+    ("enabled", "expected"), [({"local"}, OK), (None, OK), ({"other"}, WRONG)]
+)
+def test_a_live_burst_needs_its_provider(
+    enabled: set[str] | None, expected: Level
+) -> None:
+    found = check_records(LIVE, enabled)
+    assert levels(found) == [expected]
+    text = "burst-0-3fa9c1: provider local is not enabled, so the burst cannot be seen"
+    assert (text in said(found)) is (expected is WRONG)
+
+
 NONE, UNREAD = Records(), Records(unreadable={"burst/burst-0-1": "x"})
 UP = "is not leased: brokers of no known burst are up on"
 BY_HAND = (
