@@ -22,7 +22,7 @@ from burst.config import Settings, load
 from burst.config.usual_paths import LOOKED_FOR, USUAL_PATHS, VARIABLE
 from burst.errors import BurstError, NoDaemon
 from burst.kits.user_names import expand_home
-from burst.lead import Lead
+from burst.lead import PING_S, Lead
 from burst.model.printable import printable
 from burst.runtime.connect import connect
 
@@ -69,7 +69,7 @@ class Target(msgspec.Struct, frozen=True):
         """
         if self.config is None and not os.environ.get(VARIABLE):
             try:
-                read = lead.call("ping", {}).get("config", "")
+                read = lead.call("ping", {}, PING_S).get("config", "")
             except NoDaemon:
                 read = ""
             if read:

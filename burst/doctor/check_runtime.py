@@ -36,7 +36,7 @@ def check_daemon(facts: RuntimeFacts, path: str) -> list[Finding]:
     start = shlex.join(["burst", "daemon", *(("-c", path) if path else ())])
     if isinstance(facts.daemon, ReadFailure):
         text = f"the daemon does not answer: {facts.daemon.what}"
-        return [wrong(text, facts.daemon.advice or "its log says what it waits for")]
+        return [wrong(text, facts.daemon.advice or "its log may say why")]
     if facts.daemon is not None:
         trouble = facts.daemon.get("halt", "")
         advice = facts.daemon.get("halt_advice", "")

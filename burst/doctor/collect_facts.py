@@ -30,7 +30,7 @@ from burst.flux.handle import library_version
 from burst.kits import certificate
 from burst.kits.program import flux_version
 from burst.kits.rotation import running_certificate
-from burst.lead import Accounting, Lead
+from burst.lead import PING_S, Accounting, Lead
 from burst.model.banks import Associations
 from burst.model.finding import Finding, note
 from burst.model.lead import LeadIdentity, LeadView
@@ -220,7 +220,7 @@ def read_runtime(
 
 def _holder(lead: Lead) -> dict[str, Any] | None:
     try:
-        return lead.call("ping", {})
+        return lead.call("ping", {}, PING_S)
     except NoDaemon:
         return None
 

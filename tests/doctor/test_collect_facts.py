@@ -18,7 +18,7 @@ from burst.doctor.collect_facts import (
     read_runtime,
 )
 from burst.doctor.facts import HandshakeResult, ProviderFacts, ReadFailure
-from burst.errors import NoDaemon, Refused
+from burst.errors import NoDaemon, Refused, Unreadable
 from burst.kits import certificate
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, Level, ok
@@ -213,6 +213,15 @@ def test_the_state_is_read_from_the_lead_and_its_store() -> None:
     # Nobody serving is no trouble.
     lead.serve(no_daemon, {})
     assert read_runtime(lead, LEAD, (), []).daemon is None
+
+
+def test_a_daemon_that_hangs_does_not_hold_up_the_checks() -> None:
+    class HangingLead(FakeLead):
+        def call(self, method: str, payload: Any, timeout: float = 60.0) -> Any:
+            raise Unreadable(f"{method}: no answer within {timeout:g}s")
+
+    found = read_runtime(HangingLead(), LEAD, (), []).daemon
+    assert found == ReadFailure("ping: no answer within 5s")
 
 
 def test_what_cannot_be_read_is_a_trouble_each() -> None:
