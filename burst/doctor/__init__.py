@@ -247,7 +247,7 @@ def _check_with_lead(
     yield from _probes(providers, lent, request)
     yield from _label("daemon", check_daemon(state, request.settings.path))
     enabled = _enabled(settings) if request.settings.path else None
-    yield from _label("records", check_records(state.records, enabled))
+    yield from _label("records", check_records(state, enabled))
     yield from _label("slots", check_scheduled_ranks(slots, state.view))
     yield from _label("slots", check_unleased_slots(state))
     yield from _label("orphans", check_orphans(state))

@@ -16,7 +16,6 @@ from burst.core.plan.slots import (
     ends_with_lease,
     slot_holders,
 )
-from burst.core.records import Records
 from burst.core.report import ENABLE_AGAIN, NOT_ENABLED
 from burst.doctor.facts import ReadFailure, RuntimeFacts
 from burst.model.decision import name_ranks
@@ -73,12 +72,13 @@ def _serving(holder: dict[str, object]) -> Finding:
 
 
 def check_records(
-    records: Records | ReadFailure, enabled: Container[str] | None = None
+    facts: RuntimeFacts, enabled: Container[str] | None = None
 ) -> list[Finding]:
-    """Check the store, and find the records that a person has to look at.
+    """Check store and archive, and find the records that a person has to look at.
 
     `enabled` are the names of the enabled providers; None if no settings were read.
     """
+    records, archive = facts.records, facts.archive
     if isinstance(records, ReadFailure):
         return [
             wrong(
@@ -108,8 +108,9 @@ def check_records(
         for burst in records.live
         if enabled is not None and (name := burst.lease.provider) not in enabled
     ]
+    unkept = [wrong(archive.what, archive.advice)] if archive else []
     fine = ok(f"the store can be read; records of bursts: {len(records.bursts)}")
-    return unreadable + quarantined + unseen or [fine]
+    return unreadable + quarantined + unseen + unkept or [fine]
 
 
 def check_unleased_slots(facts: RuntimeFacts) -> list[Finding]:

@@ -39,6 +39,7 @@ from burst.runtime import provider_registry
 from burst.runtime.bank_reader import ACCOUNTING_S
 from burst.runtime.connect import with_settings
 from burst.runtime.engine_config import LoadProviders
+from burst.runtime.ledger_archive import LedgerArchive, archive_path
 from burst.runtime.queued_call import read_offers, read_statuses
 from burst.runtime.record_store import RecordStore
 
@@ -210,6 +211,7 @@ def read_runtime(
     return RuntimeFacts(
         daemon=try_call(lambda: _holder(lead)),
         records=records,
+        archive=try_call(LedgerArchive(archive_path(identity)).check),
         view=view,
         slots=slots,
         orphans=()

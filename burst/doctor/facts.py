@@ -135,6 +135,8 @@ class RuntimeFacts(msgspec.Struct, frozen=True, kw_only=True):
     daemon: dict[str, Any] | ReadFailure | None
     """The daemon's answer to `ping`; None if no daemon serves the lead."""
     records: Records | ReadFailure
+    archive: ReadFailure | None = None
+    """Why the archive of costs cannot be written; None if it can."""
     view: LeadView | ReadFailure
     slots: Sequence[RankSlot] = ()
     orphans: Sequence[Orphan] = ()

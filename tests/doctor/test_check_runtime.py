@@ -124,7 +124,7 @@ NOT_ACTED_ON = (
     ],
 )
 def test_records(records: Records | ReadFailure, level: Level, text: str) -> None:
-    (found,) = check_records(records)
+    (found,) = check_records(state(records=records))
     assert found.level is level
     assert text in found.what
     assert level is OK or found.advice
@@ -136,10 +136,16 @@ def test_records(records: Records | ReadFailure, level: Level, text: str) -> Non
 def test_a_live_burst_needs_its_provider(
     enabled: set[str] | None, expected: Level
 ) -> None:
-    found = check_records(LIVE, enabled)
+    found = check_records(state(records=LIVE), enabled)
     assert levels(found) == [expected]
     text = "burst-0-3fa9c1: provider local is not enabled, so the burst cannot be seen"
     assert (text in said(found)) is (expected is WRONG)
+
+
+def test_costs_that_cannot_be_kept_are_wrong() -> None:
+    found = check_records(state(archive=ReadFailure("denied", "let it write")))
+    assert said(found) == "denied -> let it write"
+    assert levels(found) == [WRONG]
 
 
 NONE, UNREAD = Records(), Records(unreadable={"burst/burst-0-1": "x"})
