@@ -26,6 +26,7 @@ from burst.model.ranks import format_idset
 
 # How many jobs of a long list a message names.
 _NAMED = 5
+_FAILING = {"failed", "activating"}
 _NO_REASON_LEFT = "when the reason no longer holds"
 _UNDRAIN = "flux resource undrain"
 
@@ -40,7 +41,12 @@ def check_daemon(facts: RuntimeFacts, path: str) -> list[Finding]:
         trouble = facts.daemon.get("halt", "")
         advice = facts.daemon.get("halt_advice", "")
         return [_serving(facts.daemon), *([wrong(trouble, advice)] if trouble else [])]
+    if facts.unit:
+        start = "systemctl start burst"
     found = [note("no daemon serves this lead", f"start one: {start}")]
+    if facts.unit in _FAILING:
+        text = f"no daemon serves this lead: burst.service is {facts.unit}"
+        found = [wrong(text, "`systemctl status burst` shows why")]
     if isinstance(facts.records, ReadFailure):
         return found
     held = [format_f58(job) for job in held_jobs(facts.records)]

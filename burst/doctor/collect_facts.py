@@ -28,9 +28,10 @@ from burst.errors import NoDaemon
 from burst.flux.bindings import find_program, import_core
 from burst.flux.handle import library_version
 from burst.kits import certificate
-from burst.kits.program import flux_version
+from burst.kits.program import flux_version, run
 from burst.kits.rotation import running_certificate
 from burst.lead import PING_S, Accounting, Lead
+from burst.lead_setup.system_units import USUAL_URI
 from burst.model.banks import Associations
 from burst.model.finding import Finding, note
 from burst.model.lead import LeadIdentity, LeadView
@@ -52,6 +53,7 @@ _REACH_DEADLINE_S = 120.0
 # For all providers together, each on a thread of its own: a cloud answers in
 # seconds, but this host may be busy.
 PROVIDERS_DEADLINE_S = 180.0
+_USUAL = f"FLUX_URI={USUAL_URI}"
 # Providers are made for an owner. This owner has no bursts.
 _NOBODY = "OWNER"
 
@@ -208,8 +210,10 @@ def read_runtime(
         if not isinstance(facts.statuses, ReadFailure)
     }
     world = World(identity=identity, slots=slots, lead=None, providers=seen)
+    daemon = try_call(lambda: _holder(lead))
     return RuntimeFacts(
-        daemon=try_call(lambda: _holder(lead)),
+        daemon=daemon,
+        unit=read_unit(identity.uri) if daemon is None else "",
         records=records,
         archive=try_call(LedgerArchive(archive_path(identity)).check),
         view=view,
@@ -218,6 +222,20 @@ def read_runtime(
         if isinstance(records, ReadFailure)
         else find_orphans(records, world),
     )
+
+
+def read_unit(uri: str) -> str:
+    """Return the state of the unit of the lead's daemon; empty if it has none here."""
+    what = "--property=LoadState,ActiveState,Environment"
+    found = try_call(lambda: run(["systemctl", "show", "burst.service", what]))
+    if isinstance(found, ReadFailure):
+        return ""
+    shown = dict(line.split("=", 1) for line in found.splitlines() if "=" in line)
+    variables = shown.get("Environment", "").split()
+    named = [each for each in variables if each.startswith("FLUX_URI=")]
+    if shown.get("LoadState") != "loaded" or (named or [_USUAL]) != [f"FLUX_URI={uri}"]:
+        return ""
+    return shown.get("ActiveState", "")
 
 
 def _holder(lead: Lead) -> dict[str, Any] | None:

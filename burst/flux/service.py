@@ -209,7 +209,8 @@ def call_service(
         case errno.ENOSYS:
             raise NoDaemon(
                 "no daemon serves this lead",
-                "start one with `burst daemon -c FILE`, or ask the instance's owner",
+                "start one: systemctl start burst where its unit is installed, else"
+                " burst daemon -c FILE; or ask the instance's owner",
             )
         case errno.EPERM:
             raise Denied(said)

@@ -41,7 +41,8 @@ def test_the_records_are_shown_and_that_nobody_takes_the_bursts_down(
     assert said.lines[1].split()[:3] == [name, "local/local", "online"]
     assert said.lines[-1] == (
         "no daemon serves this lead; this is what is on record, and nothing takes"
-        f" {name} down: start one (burst daemon -c FILE)"
+        f" {name} down: start one (systemctl start burst where its unit is installed,"
+        " else burst daemon -c FILE)"
     )
     assert cli.run("status", "--json").json["daemon"] is None
     job = instance.submit(nodes=9, command=SLEEP)
@@ -55,7 +56,7 @@ def test_the_records_are_shown_and_that_nobody_takes_the_bursts_down(
 
 def test_with_nothing_live_nothing_is_said_to_be_lost(quiet: CliHarness) -> None:
     last = quiet.run("status").lines[-1]
-    assert last.endswith("no burst is live: start one (burst daemon -c FILE)")
+    assert "no burst is live: start one (systemctl start burst where" in last
 
 
 @pytest.mark.usefixtures("no_file")

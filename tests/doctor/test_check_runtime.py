@@ -91,6 +91,26 @@ def test_no_daemon_is_noted_with_how_to_start_one(path: str, start: str) -> None
         assert said(found) == f"no daemon serves this lead -> start one: {start}"
 
 
+@pytest.mark.parametrize(
+    ("unit", "level", "text"),
+    [
+        ("inactive", NOTE, "no daemon serves this lead -> start one: systemctl start"),
+        ("failed", WRONG, "burst.service is failed -> `systemctl status burst` shows"),
+        (
+            "activating",
+            WRONG,
+            "burst.service is activating -> `systemctl status burst`",
+        ),
+    ],
+)
+def test_a_unit_that_is_installed_is_looked_at(
+    unit: str, level: Level, text: str
+) -> None:
+    found = check_daemon(state(daemon=None, unit=unit), "/x.toml")
+    assert levels(found) == [level]
+    assert text in said(found)
+
+
 def test_jobs_left_held_without_a_daemon_are_wrong() -> None:
     found = check_daemon(state(daemon=None, records=held(1)), "")
     assert levels(found) == [NOTE, WRONG]

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Gathering facts: each by itself, whatever the others do."""
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from burst.config import Settings, parse
@@ -222,6 +224,29 @@ def test_a_daemon_that_hangs_does_not_hold_up_the_checks() -> None:
 
     found = read_runtime(HangingLead(), LEAD, (), []).daemon
     assert found == ReadFailure("ping: no answer within 5s")
+
+
+@pytest.mark.parametrize(
+    ("shown", "state"),
+    [
+        ("LoadState=loaded ActiveState=x Environment=FLUX_URI=local:///x", "x"),
+        ("LoadState=loaded ActiveState=x Environment=FLUX_URI=local:///y", ""),
+        ("LoadState=loaded ActiveState=x Environment=", ""),
+        ("LoadState=not-found ActiveState=x Environment=FLUX_URI=local:///x", ""),
+        ("", ""),
+    ],
+)
+def test_a_unit_is_looked_at_if_it_is_the_leads(
+    shown: str, state: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "systemctl"
+    program.write_text(f"#!/bin/sh\nprintf '%s\\n' {shown}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    lead = FakeLead()
+    lead.serve(no_daemon, {})
+    known = msgspec.structs.replace(LEAD, uri="local:///x")
+    assert read_runtime(lead, known, (), []).unit == state
 
 
 def test_what_cannot_be_read_is_a_trouble_each() -> None:
