@@ -84,6 +84,20 @@ def test_the_running_daemons_settings_are_used_where_none_are_named(
 
 
 @pytest.mark.usefixtures("no_file")
+def test_a_fault_in_the_sites_file_takes_no_answer_of_the_daemon_away(
+    served: CliHarness, tmp_path: Path
+) -> None:
+    usual = tmp_path / ".config/burst/burst.toml"
+    usual.parent.mkdir(parents=True)
+    usual.write_text("no toml")
+    said = burst("status", "--uri", served.uri)
+    assert said.lines[0] == "no bursts"
+    assert said.stderr.startswith(f"settings are not read: {usual}: not TOML")
+    # What somebody has named is to be right.
+    assert burst("status", "--uri", served.uri, "-c", str(usual)).status == 1
+
+
+@pytest.mark.usefixtures("no_file")
 def test_what_the_environment_names_counts_before_the_daemons_file(
     served: CliHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
