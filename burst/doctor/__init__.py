@@ -27,6 +27,7 @@ from burst.doctor.check_intake import check_intake
 from burst.doctor.check_job_scripts import check_job_scripts
 from burst.doctor.check_multi_user import check_multi_user
 from burst.doctor.check_network import (
+    check_adopted,
     check_certificate,
     check_endpoint,
     check_slots,
@@ -164,6 +165,8 @@ def _check_instance(
     uri, identity, settings = facts.uri, facts.identity, request.settings.settings
     assert not isinstance(identity, ReadFailure)
     instance = try_call(lambda: read_instance(uri))
+    added = collect_facts.read_added(instance)
+    yield from _label("ranks", check_adopted(added, identity.hosts))
     beside = _directories_of(identity, request)
     listed = frobnicators_here(boot, instance, socket.gethostname(), os.environ)
     installed = read_installed(os.environ, beside, listed)

@@ -147,9 +147,11 @@ def _why_not_free(slot: RankSlot, view: LeadView) -> list[Finding]:
     up = (view.online | view.torpid) & ranks
     if up:
         text = f"{blocked} brokers of no known burst are up on {_ranks(up)}"
-        found.append(
-            wrong(text, "`burst gc` lists what burst made; stop other brokers by hand")
+        advice = (
+            "`burst gc` lists what this lead made, `burst gc --provider NAME"
+            " --any-owner` what others did; stop other brokers by hand"
         )
+        found.append(wrong(text, advice))
     drained = {rank: why for rank, why in view.drained.items() if rank in ranks}
     for why in sorted(filter(ends_with_lease, set(drained.values()))):
         theirs = [rank for rank, reason in drained.items() if reason == why]

@@ -27,10 +27,12 @@ from burst.doctor.handshake import try_handshake
 from burst.errors import NoDaemon
 from burst.flux.bindings import find_program, import_core
 from burst.flux.handle import library_version
+from burst.flux_setup.running_instance import RunningInstance
 from burst.kits import certificate
 from burst.kits.program import flux_version, run
 from burst.kits.rotation import running_certificate
 from burst.lead import PING_S, Accounting, Lead
+from burst.lead_setup.site_files import AdoptionRecord, read_record
 from burst.lead_setup.system_units import USUAL_URI
 from burst.model.banks import Associations
 from burst.model.finding import Finding, note
@@ -76,6 +78,14 @@ def read_accounting(lead: Lead) -> Associations | ReadFailure | None:
     if not isinstance(lead, Accounting):
         return None
     return try_call(lambda: lead.associations(ACCOUNTING_S))
+
+
+def read_added(instance: RunningInstance | ReadFailure) -> Sequence[str]:
+    """Return the slots, hostlists, that the files of an adopted instance were given."""
+    if isinstance(instance, ReadFailure) or not instance.place:
+        return ()
+    record = try_call(lambda: read_record(Path(instance.place)))
+    return record.hosts if isinstance(record, AdoptionRecord) else ()
 
 
 def read_endpoint(identity: LeadIdentity, settings: Settings) -> EndpointFacts:

@@ -15,12 +15,14 @@ from burst.doctor.collect_facts import (
     ProbeRequest,
     ask_providers,
     probe,
+    read_added,
     read_endpoint,
     read_flux,
     read_runtime,
 )
 from burst.doctor.facts import HandshakeResult, ProviderFacts, ReadFailure
 from burst.errors import NoDaemon, Refused, Unreadable
+from burst.flux_setup.running_instance import RunningInstance
 from burst.kits import certificate
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, Level, ok
@@ -202,6 +204,15 @@ def test_where_there_is_no_endpoint_nothing_is_tried(
 
 def no_daemon(_: object) -> dict[str, Any]:
     raise NoDaemon("no daemon serves this lead")
+
+
+def test_what_adopt_has_added_is_read_from_its_record(tmp_path: Path) -> None:
+    instance = RunningInstance(config={}, place=str(tmp_path))
+    assert read_added(instance) == ()
+    (tmp_path / "burst-adopt.json").write_text('{"hosts": ["burst-0-[0-3]"]}')
+    assert read_added(instance) == ["burst-0-[0-3]"]
+    for none in (RunningInstance(config={}), ReadFailure("gone")):
+        assert read_added(none) == ()
 
 
 def test_the_state_is_read_from_the_lead_and_its_store() -> None:
