@@ -13,7 +13,7 @@ import msgspec
 from burst.config import IntakeSettings, Mode, Settings, load
 from burst.errors import ConfigError
 from burst.flux_setup.site_tables import check_names, site_tables
-from burst.kits.atomic_file import write_atomically
+from burst.kits.atomic_file import advice_on, write_atomically
 from burst.kits.open_to_users import make_open_directory
 from burst.lead_setup.add_slots import (
     AddedSlot,
@@ -237,9 +237,10 @@ def _write_daemon_files(texts: Mapping[Path, str]) -> tuple[Path, ...]:
             make_open_directory(path.parent)
             write_atomically(path, text, mode=0o644)
         except OSError as error:
+            other = "run it as root, or name another file with --settings"
             raise ConfigError(
                 f"{path.parent}: cannot be written: {error.strerror}",
-                "run it as root, or name another file with --settings",
+                advice_on(error, other),
             ) from error
     return tuple(texts)
 

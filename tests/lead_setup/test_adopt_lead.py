@@ -26,6 +26,7 @@ from burst.model.shape import Shape
 from tests.builders import identity, view
 from tests.lead_setup.adopted_site import BOOTSTRAP, ENTRIES, R
 from tests.support.fluxlead import short_directory
+from tests.support.full_disk import room_for
 from tests.support.own_name import OWN_NAME, needs_name
 
 SLOT = parse_slot("burst-0-[0-3]:8", Shape(1))
@@ -427,6 +428,12 @@ def test_what_is_refused_leaves_nothing_behind(site: Path) -> None:
         adopt_lead(request(site, "test[2-3]:4"))
     assert sorted(site.rglob("*")) == before
     path.write_text(BOOTSTRAP)
+    with (
+        pytest.raises(ConfigError, match="nothing was changed; make room there"),
+        room_for(8),
+    ):
+        adopt_lead(request(site))
+    assert path.read_text() == BOOTSTRAP
     # No file can have its name and more, so that it cannot be kept.
     resources = (site / "R").rename(site / f"{'x' * 250}")
     resource.write_text(f'[resource]\npath = "{resources}"\n')
