@@ -41,6 +41,9 @@ MAX_VALUE_BYTES = 2**20
 ANSWER_S = 60.0
 """How long a caller waits for an answer of the daemon, in seconds: long enough for a
 request that waits for the next tick."""
+PING_S = 5.0
+"""How long a caller waits for the answer to `ping`, for which the daemon waits for
+nothing: later than that, it hangs."""
 
 
 class Store(Protocol):

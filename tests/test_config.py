@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 import math
+import os
 import tomllib
 
 import pytest
@@ -125,6 +126,16 @@ def test_a_file_that_is_not_there_or_not_toml(tmp_path):
         read_toml(tmp_path / "none.toml")
     path = tmp_path / "bad.toml"
     path.write_text("a = ")
+    path.chmod(0)
+    # Root may read any file.
+    before = os.geteuid()
+    os.seteuid(before or 65534)
+    try:
+        with pytest.raises(ConfigError, match=r"denied; .* let this user read it"):
+            read_toml(path)
+    finally:
+        os.seteuid(before)
+    path.chmod(0o600)
     with pytest.raises(ConfigError, match=r"bad.toml: not TOML: Invalid value"):
         read_toml(path)
     path.write_text("a = " + "[" * 100_000)

@@ -53,4 +53,4 @@ def test_addresses(text: str, address: ListenAddress, local: bool) -> None:
 def test_what_is_no_address_is_refused_with_what_is_right(text: str) -> None:
     with pytest.raises(ConfigError, match=r"x: http\.listen: .*; such as") as raised:
         parse({"http": {"listen": text}}, "x")
-    assert "unix:/run/burst/http" in str(raised.value)
+    assert "unix:/run/burst/flux/http" in str(raised.value)

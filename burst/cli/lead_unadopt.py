@@ -69,7 +69,8 @@ def unadopt(directory: Path, dry_run: bool, target: Target) -> None:
         return
     apply_unadopt(plan)
     click.echo(
-        "\nDo the same with the files of the other hosts, also where users only log in."
+        "\nRestore or remove the same files by hand on the other hosts, also where"
+        " users only log in."
     )
     if owner and last_queues:
         click.echo(

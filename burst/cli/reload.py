@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from burst.cli.doctor import read_facts
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.doctor import DoctorRequest, diagnose
-from burst.model.finding import Level
+from burst.model.finding import Finding, Level
 
 
 @click.command()
@@ -29,7 +31,17 @@ def reload(target: Target) -> None:
         )
     with show_wait("checking"):
         asked = DoctorRequest(settings=read_facts(target), uri=target.uri or "")
-        wrong = [each for each in diagnose(asked) if each.level is Level.WRONG]
-    for finding in wrong:
+        findings = diagnose(asked)
+    tell_wrong(findings)
+
+
+def tell_wrong(findings: Sequence[Finding]) -> None:
+    """Say on standard error what is wrong.
+
+    Root may reload the daemon of another user, and checks nothing then.
+    """
+    for finding in findings:
+        if finding.level is not Level.WRONG or finding.about == "user":
+            continue
         told = f"{finding.about}: {finding.what}; {finding.advice}"
         click.echo(f"wrong: {told}", err=True)

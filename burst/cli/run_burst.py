@@ -194,9 +194,10 @@ class _ManualBurst:
                     burst = one.up(provider, slot, self._wanted["nodes"])
                     rows = [wait(burst, "online")]
             except KeyboardInterrupt:
-                spinner.update("taking down what was made; Ctrl-C again leaves it")
-                for burst in one.undo(slot):
-                    wait(burst, "inactive")
+                if not self._wanted["down"]:
+                    spinner.update("taking down what was made; Ctrl-C again leaves it")
+                    for burst in one.undo(slot):
+                        wait(burst, "inactive")
                 raise
             finally:
                 one.close()

@@ -246,5 +246,6 @@ def _no_daemon(found: Row) -> str:
     lost = f"nothing takes {', '.join(live)} down" if live else "no burst is live"
     return (
         "no daemon serves this lead; this is what is on record, and"
-        f" {lost}: start one (burst daemon -c FILE)"
+        f" {lost}: start one (systemctl start burst where its unit is installed, else"
+        " burst daemon -c FILE)"
     )

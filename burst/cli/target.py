@@ -21,9 +21,9 @@ from burst import log
 from burst.cli.progress import show_wait
 from burst.config import Settings, load
 from burst.config.usual_paths import LOOKED_FOR, USUAL_PATHS, VARIABLE
-from burst.errors import BurstError, NoDaemon
+from burst.errors import BurstError, ConfigError, NoDaemon
 from burst.kits.user_names import expand_home
-from burst.lead import Lead
+from burst.lead import PING_S, Lead
 from burst.model.printable import printable
 from burst.runtime.connect import connect
 
@@ -88,7 +88,7 @@ class Target(msgspec.Struct, frozen=True):
         """
         if self.config is None and not os.environ.get(VARIABLE):
             try:
-                read = lead.call("ping", {}).get("config", "")
+                read = lead.call("ping", {}, PING_S).get("config", "")
             except NoDaemon:
                 read = ""
             if read:
@@ -114,12 +114,26 @@ class Target(msgspec.Struct, frozen=True):
             settings = msgspec.structs.replace(settings, lead=lead)
         return settings
 
+    def _find_uri(self) -> str:
+        """Return the URI of the lead; empty for the one that Flux finds.
+
+        A fault in a file that nobody has named is only told: users of a lead can do
+        nothing about that in the site's file, and need none. Raises ConfigError.
+        """
+        try:
+            return self.settings().lead.uri
+        except ConfigError as error:
+            if self.config is not None or os.environ.get(VARIABLE):
+                raise
+            click.echo(f"settings are not read: {error}", err=True)
+            return self.uri or ""
+
     @contextmanager
     def lead(self) -> Iterator[Lead]:
         """Connect to the lead, for the time of a command. Raises LeadError."""
-        settings = self.settings()
+        uri = self._find_uri()
         with show_wait("connecting to the lead"):
-            lead = connect(settings.lead.uri)
+            lead = connect(uri)
         try:
             yield lead
         finally:

@@ -39,9 +39,12 @@ def read_toml(path: Path) -> dict[str, Any]:
         # Editors on Windows begin a file with a byte order mark.
         return tomllib.loads(path.read_text("utf-8-sig"))
     except OSError as error:
+        other = "write one with burst lead init"
+        if isinstance(error, PermissionError):
+            other = "have its owner let this user read it"
         raise ConfigError(
             f"{path}: cannot be read: {error.strerror}",
-            "name another file with -c, or write one with burst lead init",
+            f"name another file with -c, or {other}",
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{path}: not TOML: {_toml_words(error)}") from error

@@ -11,7 +11,7 @@ from burst.config.convert import Table
 from burst.errors import ConfigError
 from burst.model.host import is_loopback
 
-_EXAMPLES = 'such as "127.0.0.1:9779", "[::1]:9779" or "unix:/run/burst/http"'
+_EXAMPLES = 'such as "127.0.0.1:9779", "[::1]:9779" or "unix:/run/burst/flux/http"'
 _HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):([0-9]{1,5})")
 LONGEST_PATH = 100
 """The longest path of a Unix socket, in bytes: the kernel takes 107 (unix(7))."""
@@ -22,8 +22,8 @@ class HttpSettings(Table, frozen=True):
 
     listen: str = ""
     """Address and port such as "127.0.0.1:9779", or the path of a Unix socket such as
-    "unix:/run/burst/http". None by default: the daemon does not listen. Port 0 takes
-    any free port; the log says which. A change needs a restart of the daemon."""
+    "unix:/run/burst/flux/http". None by default: the daemon does not listen. Port 0
+    takes any free port; the log says which. A change needs a restart of the daemon."""
     token_file: str = ""
     """Path of a file with the token that clients send as `Authorization: Bearer`.
     Required if the address is not a loopback address. Without a token only metrics and

@@ -50,10 +50,9 @@ JobsByRank = Mapping[int, AbstractSet[JobId]]
 
 STARTED_AGAIN = "all its followers run again, but not all have joined the lead"
 """The note on a burst that has lost ranks, if its provider reports nothing else."""
-_NOT_ENABLED = (
-    "is not enabled, so the burst cannot be seen or deleted; enable it again until the"
-    " burst is gone"
-)
+NOT_ENABLED = "is not enabled, so the burst cannot be seen or deleted"
+"""Said of the provider of a live burst, after its name."""
+ENABLE_AGAIN = "enable it again until the burst is gone"
 # Events whose note says why a burst ended.
 _ENDS = ("exception", "drain", "finish", "quarantine")
 
@@ -204,7 +203,7 @@ def burst_note(burst: Burst, world: World) -> str:
         return burst.quarantined
     enabled = world.providers.keys() | world.places.keys()
     if burst.live and burst.lease.provider not in enabled:
-        return f"provider {burst.lease.provider} {_NOT_ENABLED}"
+        return f"provider {burst.lease.provider} {NOT_ENABLED}; {ENABLE_AGAIN}"
     note, obstacle = _last_note(burst, world), describe_resize(burst, world)
     if burst.state is State.DRAIN and burst.lost_since is not None:
         note = "; ".join(filter(None, (note, cause_of_loss(burst))))

@@ -27,6 +27,7 @@ from burst.doctor.check_intake import check_intake
 from burst.doctor.check_job_scripts import check_job_scripts
 from burst.doctor.check_multi_user import check_multi_user
 from burst.doctor.check_network import (
+    check_adopted,
     check_certificate,
     check_endpoint,
     check_slots,
@@ -164,6 +165,8 @@ def _check_instance(
     uri, identity, settings = facts.uri, facts.identity, request.settings.settings
     assert not isinstance(identity, ReadFailure)
     instance = try_call(lambda: read_instance(uri))
+    added = collect_facts.read_added(instance)
+    yield from _label("ranks", check_adopted(added, identity.hosts))
     beside = _directories_of(identity, request)
     listed = frobnicators_here(boot, instance, socket.gethostname(), os.environ)
     installed = read_installed(os.environ, beside, listed)
@@ -246,7 +249,8 @@ def _check_with_lead(
         yield from _label("offers", check_lease_ends(providers, settings))
     yield from _probes(providers, lent, request)
     yield from _label("daemon", check_daemon(state, request.settings.path))
-    yield from _label("records", check_records(state.records))
+    enabled = _enabled(settings) if request.settings.path else None
+    yield from _label("records", check_records(state, enabled))
     yield from _label("slots", check_scheduled_ranks(slots, state.view))
     yield from _label("slots", check_unleased_slots(state))
     yield from _label("orphans", check_orphans(state))
@@ -261,9 +265,12 @@ def _check_providers(
     for facts in providers:
         health = records.health.get(facts.name, Health())
         yield from _label(f"provider {facts.name}", check_provider(facts, health))
-    enabled = {name for name, table in settings.providers.items() if table.enabled}
-    others = enabled - {facts.name for facts in providers}
+    others = _enabled(settings) - {facts.name for facts in providers}
     yield from _label("offers", check_offers(providers, slots, others))
+
+
+def _enabled(settings: Settings) -> set[str]:
+    return {name for name, table in settings.providers.items() if table.enabled}
 
 
 def _probes(

@@ -11,7 +11,7 @@ from burst.core.plan.slots import RankSlot
 from burst.doctor.facts import EndpointFacts, HandshakeResult, ReadFailure
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.host import is_loopback
-from burst.model.ranks import format_hostlist, format_idset
+from burst.model.ranks import format_hostlist, format_idset, parse_hostlist
 from burst.provider_type import on_own_host
 
 _WHERE = "set address and port under [lead] to where followers reach it"
@@ -30,8 +30,9 @@ def check_slots(slots: Sequence[RankSlot] | ReadFailure) -> list[Finding]:
             wrong(
                 "the lead has no rank slots: no host has a name such as burst-0-1,"
                 " and [lead] slots is empty",
-                "ranks are fixed when a lead starts: write its files with `burst lead"
-                " init DIR --slot 'burst-0-[0-3]'` and start it with those",
+                "ranks are fixed when a lead starts: declare some by `burst lead adopt`"
+                " or, in new files, `burst lead init DIR --slot 'burst-0-[0-3]'`; then"
+                " restart it",
             )
         ]
     found = []
@@ -46,6 +47,19 @@ def check_slots(slots: Sequence[RankSlot] | ReadFailure) -> list[Finding]:
         else:
             found.append(ok(text))
     return found
+
+
+def check_adopted(added: Sequence[str], hosts: Sequence[str]) -> list[Finding]:
+    """Check that the lead has the slots, hostlists, that its files were given."""
+    lacking = [each for each in added if not set(parse_hostlist(each)) <= set(hosts)]
+    if not lacking:
+        return []
+    return [
+        wrong(
+            f"the lead was not restarted since its files were given {lacking[0]}",
+            "restart Flux once `burst lead check` says that this is safe",
+        )
+    ]
 
 
 def check_certificate(facts: EndpointFacts) -> list[Finding]:

@@ -105,13 +105,13 @@ def check_offers(
     """
     enabled = others | {facts.name for facts in providers if facts.enabled}
     if not enabled:
-        return [
-            wrong(
-                "no provider is configured, so no burst can be made",
-                "add a table [providers.NAME] with one of the types"
-                f" {', '.join(installed_types())}",
-            )
-        ]
+        what = "no provider is configured, so no burst can be made"
+        types = ", ".join(installed_types())
+        advice = f"add a table [providers.NAME] with one of the types {types}"
+        if names := ", ".join(facts.name for facts in providers):
+            what = f"no provider is enabled, so no burst can be made: {names}"
+            advice = "set enabled = true in the table of one"
+        return [wrong(what, advice)]
     read = {
         facts.name: facts.offers
         for facts in providers

@@ -16,7 +16,8 @@ from burst.core.plan.slots import (
     ends_with_lease,
     slot_holders,
 )
-from burst.core.records import Records, unread_leases
+from burst.core.records import unread_leases
+from burst.core.report import ENABLE_AGAIN, NOT_ENABLED
 from burst.doctor.facts import ReadFailure, RuntimeFacts
 from burst.model.decision import name_ranks
 from burst.model.finding import Finding, note, ok, wrong
@@ -26,6 +27,7 @@ from burst.model.ranks import format_idset
 
 # How many jobs of a long list a message names.
 _NAMED = 5
+_FAILING = {"failed", "activating"}
 _NO_REASON_LEFT = "when the reason no longer holds"
 _UNDRAIN = "flux resource undrain"
 
@@ -35,12 +37,17 @@ def check_daemon(facts: RuntimeFacts, path: str) -> list[Finding]:
     start = shlex.join(["burst", "daemon", *(("-c", path) if path else ())])
     if isinstance(facts.daemon, ReadFailure):
         text = f"the daemon does not answer: {facts.daemon.what}"
-        return [wrong(text, facts.daemon.advice or "its log says what it waits for")]
+        return [wrong(text, facts.daemon.advice or "its log may say why")]
     if facts.daemon is not None:
         trouble = facts.daemon.get("halt", "")
         advice = facts.daemon.get("halt_advice", "")
         return [_serving(facts.daemon), *([wrong(trouble, advice)] if trouble else [])]
+    if facts.unit:
+        start = "systemctl start burst"
     found = [note("no daemon serves this lead", f"start one: {start}")]
+    if facts.unit in _FAILING:
+        text = f"no daemon serves this lead: burst.service is {facts.unit}"
+        found = [wrong(text, "`systemctl status burst` shows why")]
     if isinstance(facts.records, ReadFailure):
         return found
     held = [format_f58(job) for job in held_jobs(facts.records)]
@@ -71,8 +78,14 @@ def _serving(holder: dict[str, object]) -> Finding:
     return ok(text)
 
 
-def check_records(records: Records | ReadFailure) -> list[Finding]:
-    """Check the store, and find the records that a person has to look at."""
+def check_records(
+    facts: RuntimeFacts, enabled: Container[str] | None = None
+) -> list[Finding]:
+    """Check store and archive, and find the records that a person has to look at.
+
+    `enabled` are the names of the enabled providers; None if no settings were read.
+    """
+    records, archive = facts.records, facts.archive
     if isinstance(records, ReadFailure):
         return [
             wrong(
@@ -97,8 +110,14 @@ def check_records(records: Records | ReadFailure) -> list[Finding]:
         for burst in records.live
         if burst.quarantined
     ]
+    unseen = [
+        wrong(f"burst {burst.id}: provider {name} {NOT_ENABLED}", ENABLE_AGAIN)
+        for burst in records.live
+        if enabled is not None and (name := burst.lease.provider) not in enabled
+    ]
+    unkept = [wrong(archive.what, archive.advice)] if archive else []
     fine = ok(f"the store can be read; records of bursts: {len(records.bursts)}")
-    return unreadable + quarantined or [fine]
+    return unreadable + quarantined + unseen + unkept or [fine]
 
 
 def check_unleased_slots(facts: RuntimeFacts) -> list[Finding]:
@@ -129,9 +148,11 @@ def _why_not_free(slot: RankSlot, view: LeadView) -> list[Finding]:
     up = (view.online | view.torpid) & ranks
     if up:
         text = f"{blocked} brokers of no known burst are up on {_ranks(up)}"
-        found.append(
-            wrong(text, "`burst gc` lists what burst made; stop other brokers by hand")
+        advice = (
+            "`burst gc` lists what this lead made, `burst gc --provider NAME"
+            " --any-owner` what others did; stop other brokers by hand"
         )
+        found.append(wrong(text, advice))
     drained = {rank: why for rank, why in view.drained.items() if rank in ranks}
     for why in sorted(filter(ends_with_lease, set(drained.values()))):
         theirs = [rank for rank, reason in drained.items() if reason == why]

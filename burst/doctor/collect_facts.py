@@ -29,10 +29,13 @@ from burst.doctor.handshake import try_handshake
 from burst.errors import NoDaemon
 from burst.flux.bindings import find_program, import_core
 from burst.flux.handle import library_version
+from burst.flux_setup.running_instance import RunningInstance
 from burst.kits import certificate
-from burst.kits.program import flux_version
+from burst.kits.program import flux_version, run
 from burst.kits.rotation import running_certificate
-from burst.lead import Accounting, Lead
+from burst.lead import PING_S, Accounting, Lead
+from burst.lead_setup.site_files import AdoptionRecord, read_record
+from burst.lead_setup.system_units import USUAL_URI
 from burst.model.banks import Associations
 from burst.model.finding import Finding, note
 from burst.model.lead import LeadIdentity, LeadView
@@ -42,6 +45,7 @@ from burst.runtime.bank_reader import ACCOUNTING_S
 from burst.runtime.connect import with_settings
 from burst.runtime.engine_config import LoadProviders
 from burst.runtime.lead_reader import read_once
+from burst.runtime.ledger_archive import LedgerArchive, archive_path
 from burst.runtime.queued_call import read_offers, read_statuses
 from burst.runtime.record_store import RecordStore
 
@@ -54,6 +58,7 @@ _REACH_DEADLINE_S = 120.0
 # For all providers together, each on a thread of its own: a cloud answers in
 # seconds, but this host may be busy.
 PROVIDERS_DEADLINE_S = 180.0
+_USUAL = f"FLUX_URI={USUAL_URI}"
 # Providers are made for an owner. This owner has no bursts.
 _NOBODY = "OWNER"
 
@@ -76,6 +81,14 @@ def read_accounting(lead: Lead) -> Associations | ReadFailure | None:
     if not isinstance(lead, Accounting):
         return None
     return try_call(lambda: lead.associations(ACCOUNTING_S))
+
+
+def read_added(instance: RunningInstance | ReadFailure) -> Sequence[str]:
+    """Return the slots, hostlists, that the files of an adopted instance were given."""
+    if isinstance(instance, ReadFailure) or not instance.place:
+        return ()
+    record = try_call(lambda: read_record(Path(instance.place)))
+    return record.hosts if isinstance(record, AdoptionRecord) else ()
 
 
 def read_endpoint(identity: LeadIdentity, settings: Settings) -> EndpointFacts:
@@ -214,9 +227,12 @@ def read_runtime(
         if not isinstance(facts.statuses, ReadFailure)
     }
     world = World(identity=identity, slots=slots, lead=None, providers=seen)
+    daemon = try_call(lambda: _holder(lead))
     return RuntimeFacts(
-        daemon=try_call(lambda: _holder(lead)),
+        daemon=daemon,
+        unit=read_unit(identity.uri) if daemon is None else "",
         records=records,
+        archive=try_call(LedgerArchive(archive_path(identity)).check),
         view=view,
         slots=slots,
         orphans=()
@@ -225,8 +241,22 @@ def read_runtime(
     )
 
 
+def read_unit(uri: str) -> str:
+    """Return the state of the unit of the lead's daemon; empty if it has none here."""
+    what = "--property=LoadState,ActiveState,Environment"
+    found = try_call(lambda: run(["systemctl", "show", "burst.service", what]))
+    if isinstance(found, ReadFailure):
+        return ""
+    shown = dict(line.split("=", 1) for line in found.splitlines() if "=" in line)
+    variables = shown.get("Environment", "").split()
+    named = [each for each in variables if each.startswith("FLUX_URI=")]
+    if shown.get("LoadState") != "loaded" or (named or [_USUAL]) != [f"FLUX_URI={uri}"]:
+        return ""
+    return shown.get("ActiveState", "")
+
+
 def _holder(lead: Lead) -> dict[str, Any] | None:
     try:
-        return lead.call("ping", {})
+        return lead.call("ping", {}, PING_S)
     except NoDaemon:
         return None

@@ -24,7 +24,7 @@ from burst.kits.changeable import first_changeable
 from burst.kits.open_to_users import first_closed
 from burst.kits.program import run
 from burst.kits.user_names import user_name
-from burst.lead import Lead
+from burst.lead import PING_S, Lead
 from burst.lead_setup.flux_install import (
     builtin,
     find_flux,
@@ -198,7 +198,7 @@ def _python() -> dict[str, str]:
 
 
 def _daemon_uid(lead: Lead) -> int | None:
-    holder = try_call(lambda: lead.call("ping", {}))
+    holder = try_call(lambda: lead.call("ping", {}, PING_S))
     if isinstance(holder, ReadFailure) or holder.get("host") != socket.gethostname():
         return None
     found = try_call(lambda: read_file(f"/proc/{holder['pid']}"))

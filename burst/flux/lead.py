@@ -81,8 +81,9 @@ class FluxLead(BaseLead):
         check_version(read_attribute(self._client, "version"), library_version())
 
     def identity(self) -> LeadIdentity:
-        """See `burst.lead.Lead`."""
+        """See `burst.lead.Lead`. Raises LeadError away from rank 0."""
         if self._identity is None:
+            self._check_rank()
             self._identity = read_identity(self._client, self._store)
         return self._identity
 

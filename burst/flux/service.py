@@ -27,6 +27,7 @@ from burst.errors import (
     LeadGone,
     NoDaemon,
     ServiceTaken,
+    Unreadable,
 )
 from burst.flux.handle import RequestMessage
 from burst.flux.loop import Loop, internal_error
@@ -41,6 +42,10 @@ HOLDER_DEADLINE_S = 30.0
 """How long a daemon may take to say who it is."""
 
 _HOLDER = "holder"
+_HANGS = (
+    "the daemon hangs, and its log may say why; where its unit is installed: systemctl"
+    " restart burst"
+)
 _ADD = "service.add"
 
 
@@ -182,9 +187,18 @@ def call_service(
     timeout_s: float,
     name: str = NAME,
 ) -> dict[str, Any]:
-    """Call the service. Raises NoDaemon, Denied, BurstError with the daemon's text."""
+    """Call the service.
+
+    Raises NoDaemon, Denied, BurstError with the daemon's text, LeadGone, and Unreadable
+    if no answer comes in time.
+    """
     topic = f"{name}.{method}"
-    ((_, response),) = client.exchange([(topic, payload)], timeout_s)
+    try:
+        ((_, response),) = client.exchange([(topic, payload)], timeout_s)
+    except LeadGone:
+        raise
+    except Unreadable as error:
+        raise Unreadable(error.what, _HANGS if name == NAME else "") from error
     said = response.payload.decode(errors="replace")
     match response.errnum:
         case 0:
@@ -195,7 +209,8 @@ def call_service(
         case errno.ENOSYS:
             raise NoDaemon(
                 "no daemon serves this lead",
-                "start one with `burst daemon -c FILE`, or ask the instance's owner",
+                "start one: systemctl start burst where its unit is installed, else"
+                " burst daemon -c FILE; or ask the instance's owner",
             )
         case errno.EPERM:
             raise Denied(said)

@@ -9,7 +9,6 @@ files before they are written, so that an interrupted setup can be repeated or u
 from __future__ import annotations
 
 import enum
-import errno
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,11 +17,10 @@ import msgspec
 
 from burst.decode import from_json
 from burst.errors import ConfigError
-from burst.kits.atomic_file import write_atomically
+from burst.kits.atomic_file import advice_on, write_atomically
 from burst.kits.open_to_users import make_open_directory
 
 LIST = "burst-setup.json"
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Change(enum.Enum):
@@ -120,10 +118,9 @@ def apply_files(
             _remove_list(own, known.directories)
     except OSError as error:
         advice = "run it as a user who may write there, or choose --user or --dir"
-        if error.errno in _NO_ROOM:
-            advice = "make room there, then run it again"
         raise ConfigError(
-            f"{error.filename}: cannot be changed: {error.strerror}", advice
+            f"{error.filename}: cannot be changed: {error.strerror}",
+            advice_on(error, advice),
         ) from error
     return steps
 

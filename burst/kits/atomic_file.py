@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
 from pathlib import Path
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def write_atomically(  # noqa: PLR0913 - those with a name have a usual value
@@ -55,6 +58,13 @@ def write_atomically(  # noqa: PLR0913 - those with a name have a usual value
         raise
     finally:
         part.unlink(missing_ok=True)
+
+
+def advice_on(error: OSError, otherwise: str) -> str:
+    """Return what to do about a file that could not be written."""
+    if error.errno in _NO_ROOM:
+        return "make room there, then run it again"
+    return otherwise
 
 
 def _make_like(descriptor: int, other: os.stat_result) -> None:

@@ -84,15 +84,21 @@ def create(name: str, hostname: str = "") -> Certificate:
     return Certificate(public, secret, metadata)
 
 
-def write(certificate: Certificate, path: Path, *, replace: bool = False) -> None:
-    """Write the file with mode 0600, completely or not at all.
+def write(
+    certificate: Certificate,
+    path: Path,
+    *,
+    replace: bool = False,
+    like: os.stat_result | None = None,
+) -> None:
+    """Write the file with mode 0600, or owner and mode of `like`, or not at all.
 
     Raises CertificateError if the file exists, unless `replace` is true, or if it
     cannot be written.
     """
     text = format_certificate(certificate)
     try:
-        write_atomically(path, text, private=True, replace=replace)
+        write_atomically(path, text, private=True, replace=replace, like=like)
     except FileExistsError as error:
         raise CertificateError(
             f"{path}: exists already",

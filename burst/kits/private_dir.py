@@ -28,6 +28,7 @@ import msgspec
 from burst.decode import from_json
 from burst.errors import InsufficientCapacity, ProviderError, Refused, Transient
 from burst.kits.open_to_users import let_pass
+from burst.kits.user_names import user_name
 
 _T = TypeVar("_T")
 # The least space that the directories of a burst need, in bytes.
@@ -107,8 +108,8 @@ class PrivateDirectory:
             return
         except OSError as error:
             raise self._unusable("used", error) from error
-        theirs = own.st_mode & 0o066 or own.st_uid != os.geteuid()
-        self._refuse(self.path, theirs or not stat.S_ISDIR(own.st_mode))
+        self._refuse_others(self.path, own, {os.geteuid()})
+        self._refuse(self.path, own.st_mode & 0o066 or not stat.S_ISDIR(own.st_mode))
         with self._one_locks:
             self._lock(own)
 
@@ -161,8 +162,9 @@ class PrivateDirectory:
         base = os.open(self._base, _DIRECTORY)
         try:
             found = os.fstat(base)
+            self._refuse_others(self._base, found, {0, os.geteuid()})
             shared = found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX
-            self._refuse(self._base, shared or found.st_uid not in (0, os.geteuid()))
+            self._refuse(self._base, shared)
             yield base
         finally:
             os.close(base)
@@ -190,6 +192,16 @@ class PrivateDirectory:
                 f"remove it{self._or_dir('a directory of this user')}",
             )
 
+    def _refuse_others(self, path: Path, found: os.stat_result, ours: set[int]) -> None:
+        if found.st_uid not in ours:
+            # It may have the notes of live bursts: nobody is advised to remove it.
+            who = user_name(found.st_uid)
+            raise Refused(
+                f"{path}: belongs to {who}, and this is {user_name(os.geteuid())}",
+                f"run it as {who} if the daemon runs as {who}"
+                + self._or_dir("a directory of this user"),
+            )
+
     def _or_dir(self, which: str) -> str:
         """Return the advice to name another directory; empty if no key does."""
         return f", or set dir to {which}" if self._has_key else ""
@@ -198,15 +210,20 @@ class PrivateDirectory:
     def owners(cls, base: Path) -> list[tuple[str, str]]:
         """Return owner and provider of each directory in `base` that is this user's.
 
-        Directories that `check` would refuse are left out.
+        Directories that `check` refuses are left out; if no others are there, raises
+        Refused.
         """
-        found = []
+        found, refused = [], None
         for name in sorted(os.listdir(base)) if base.is_dir() else ():
             owner, _, provider = name.partition(".")
             if is_safe_name(owner) and is_safe_name(provider):
-                with contextlib.suppress(Refused):
+                try:
                     cls(base, owner, provider).check()
                     found.append((owner, provider))
+                except Refused as error:
+                    refused = error
+        if refused and not found:
+            raise refused
         return found
 
     def names(self) -> list[str]:

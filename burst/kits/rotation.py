@@ -20,6 +20,7 @@ from burst.errors import CertificateError
 from burst.kits import certificate
 from burst.kits.atomic_file import write_atomically
 from burst.kits.certificate import Certificate
+from burst.kits.changeable import first_changeable
 from burst.model.lead import LeadIdentity
 
 
@@ -27,25 +28,26 @@ def rotate(path: Path, name: str | None = None) -> tuple[Certificate, Path]:
     """Replace the certificate; return the new one, and the path of the previous one.
 
     It has the name of the previous one unless `name` is given. Both files have mode
-    0600, and at every moment `path` is the old or the new certificate, complete. A
-    symbolic link is kept; the file that it points to is replaced. Raises
-    CertificateError.
+    0600, or, made by root, owner and mode of the previous one. At every moment `path`
+    is the old or the new certificate, complete. A symbolic link is kept; the file that
+    it points to is replaced. Raises CertificateError.
     """
     before = certificate.read(path)
     path = path.resolve()
     _check_owner(path)
+    like = None if os.geteuid() else path.stat()
     made = certificate.create(before.name if name is None else name)
     kept = path.with_name(f"{path.name}.until-{time.time():.6f}")
     try:
         text = certificate.format_certificate(before)
-        write_atomically(kept, text, private=True, replace=False)
+        write_atomically(kept, text, private=True, replace=False, like=like)
     except OSError as error:
         raise CertificateError(
             f"{kept}: cannot be written: {error.strerror}",
             "the certificate is unchanged; run this as a user who may write there",
         ) from error
     try:
-        certificate.write(made, path, replace=True)
+        certificate.write(made, path, replace=True, like=like)
     except CertificateError:
         kept.unlink(missing_ok=True)  # no second copy of a key that is in use
         raise
@@ -80,10 +82,11 @@ def delete_unused(path: Path, started: float) -> list[Path]:
 def _check_owner(path: Path) -> None:
     """Raise CertificateError if the file is another user's.
 
-    That user's lead could not read the new certificate.
+    That user's lead could not read the new certificate. Root can give it to that user,
+    but writes nothing where others could put a link in its place.
     """
     owner = path.stat().st_uid
-    if owner != os.geteuid():
+    if owner != os.geteuid() and (os.geteuid() or first_changeable(path.parent, 0)):
         raise CertificateError(
             f"{path}: belongs to user {owner}, who could not read the new certificate",
             f"run this as that user: `sudo -u '#{owner}' burst keygen --rotate {path}`",

@@ -13,7 +13,7 @@ import msgspec
 from burst.config import IntakeSettings, Mode, Settings, load
 from burst.errors import ConfigError
 from burst.flux_setup.site_tables import check_names, site_tables
-from burst.kits.atomic_file import write_atomically
+from burst.kits.atomic_file import advice_on, write_atomically
 from burst.kits.open_to_users import make_open_directory
 from burst.lead_setup.add_slots import (
     AddedSlot,
@@ -23,7 +23,7 @@ from burst.lead_setup.add_slots import (
     without_resources,
 )
 from burst.lead_setup.init_lead import intake_text, settings_text
-from burst.lead_setup.kept_settings import unlike_choice
+from burst.lead_setup.kept_settings import lacking_slots, unlike_choice
 from burst.lead_setup.lead_config import read_lead
 from burst.lead_setup.lead_plan import (
     DEFAULT_PORT,
@@ -33,13 +33,19 @@ from burst.lead_setup.lead_plan import (
     resolve_plan,
     resolve_slots,
 )
-from burst.lead_setup.lead_resources import declared_resources
+from burst.lead_setup.lead_resources import declared_resources, lent_hosts
 from burst.lead_setup.provider_table import tell_to_fill_in
-from burst.lead_setup.site_files import digest, read_record, replace_files
+from burst.lead_setup.site_files import (
+    AdoptionRecord,
+    digest,
+    read_record,
+    replace_files,
+)
 from burst.lead_setup.system_files import DAEMON_UNIT
 from burst.lead_setup.system_lead import install_unit
 from burst.lead_setup.system_units import USUAL_URI, SystemPlaces, daemon_unit
-from burst.model.ranks import format_hostlist
+from burst.model.confinement import LENT
+from burst.model.ranks import format_hostlist, parse_hostlist
 from burst.provider_type import provider_type
 
 _STAYS = (
@@ -93,6 +99,7 @@ def adopt_lead(asked: AdoptRequest) -> AdoptedLead:
     known = declared_hosts(tables)
     groups = resolve_slots((), asked.slots)
     own = _own_hosts(asked.config, known, groups)
+    _refuse_own(asked.config, known, own)
     missing = [
         slot
         for slot, group in zip(asked.slots, groups, strict=True)
@@ -115,11 +122,12 @@ def adopt_lead(asked: AdoptRequest) -> AdoptedLead:
     texts, kept = _daemon_files(asked, text, there)
     unlike = (
         *(unlike_choice(there, asked.provider, asked.mode) if there else ()),
+        *(lacking_slots(there, groups) if there else ()),
         *_other_shapes(asked.config, asked.slots, groups),
         *(_STAYS.format(path) for path in kept if path != asked.settings),
     )
     more = plan_slots(asked.config, missing) if missing else SlotPlan()
-    hosts = [slot.hosts for slot in asked.slots]
+    hosts = [slot.hosts for slot in missing]
     copies = replace_files(asked.config, more.texts, hosts, texts, asked.places.uri)
     written = _write_daemon_files(texts)
     return AdoptedLead(
@@ -167,6 +175,25 @@ def _own_hosts(
     return own
 
 
+def _refuse_own(config: Path, known: Sequence[str], own: Sequence[str]) -> None:
+    """Raise ConfigError if a host of the instance itself is to be in a slot.
+
+    Of the `known` hosts, all but `own` are to be. `burst lead unadopt` takes out what
+    is on record, which must be ours.
+    """
+    record = read_record(config) or AdoptionRecord()
+    ours = {host for each in record.hosts for host in parse_hostlist(each)}
+    slots = set(known) - set(own) - ours
+    if theirs := sorted(slots - lent_hosts(config, known)):
+        raise ConfigError(
+            f"{format_hostlist(theirs)}: hosts of the instance itself, which no burst"
+            " brings",
+            "give the slot names that are in no [bootstrap] hosts, such as"
+            " burst-0-[0-3]; ranks that were declared for bursts by hand need the"
+            f" property {LENT} in R or [[resource.config]]",
+        )
+
+
 def _daemon_files(
     asked: AdoptRequest, text: str, there: Settings | None
 ) -> tuple[dict[Path, str], tuple[Path, ...]]:
@@ -210,9 +237,10 @@ def _write_daemon_files(texts: Mapping[Path, str]) -> tuple[Path, ...]:
             make_open_directory(path.parent)
             write_atomically(path, text, mode=0o644)
         except OSError as error:
+            other = "run it as root, or name another file with --settings"
             raise ConfigError(
                 f"{path.parent}: cannot be written: {error.strerror}",
-                "run it as root, or name another file with --settings",
+                advice_on(error, other),
             ) from error
     return tuple(texts)
 

@@ -124,8 +124,9 @@ def init_lead(
     environment = {k: extra.environment[k] for k in _OF_USERS if k in extra.environment}
     scripts = None
     if choice and not isinstance(choice, SystemChoice):
-        commands, shells = files.commands, {"FLUX_URI": files.uri, **environment}
-        scripts = write_start_files(directory, groups[0].names, commands, shells)
+        scripts = write_start_files(
+            directory, groups[0].names, files.commands, files.uri, environment
+        )
     return InitializedLead(
         files=files,
         settings=settings,

@@ -40,6 +40,21 @@ def unlike_choice(settings: Settings, provider: str, mode: Mode) -> Iterator[str
         yield f"it has no provider of type {provider}; add one, or give --provider"
 
 
+def lacking_slots(settings: Settings, slots: Sequence[HostGroup]) -> Iterator[str]:
+    """Yield what to change in the file for these slots, of which a lead may have more.
+
+    Slots that the file does not declare are found by their names, if by anything.
+    """
+    there, names = settings.lead.slots, [group.names for group in slots]
+    if not there and is_found_by_name(sum(names, ()), names):
+        return
+    known = [_hosts(each) for each in there]
+    more = [format_hostlist(each) for each in names if each not in known]
+    if more:
+        has = f"is {_toml(there)}" if there else "is not set"
+        yield f"[lead] slots {has} there; it has to have {_toml(more)}, too"
+
+
 def _unlike_slots(settings: Settings, groups: Sequence[HostGroup]) -> Iterator[str]:
     """Yield what to change in the file for the slots of a lead."""
     slots = [group.names for group in groups[1:]]

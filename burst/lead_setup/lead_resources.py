@@ -6,7 +6,7 @@ Source: flux-config-resource(5).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from burst.errors import ConfigError
 from burst.flux_setup.config_files import read_config_files, read_text
 from burst.lead_setup.lead_files import slot_properties
 from burst.lead_setup.lead_plan import HostGroup
+from burst.model.confinement import LENT
 from burst.model.ranks import format_hostlist, format_idset, parse_hostlist, parse_idset
 from burst.model.resource_set import ResourceSet, decode_resource_set, shape_of
 from burst.model.shape import Shape
@@ -36,7 +37,37 @@ def declared_resources(place: Path) -> dict[str, Shape]:
     try:
         return {node.host: shape_of(node.children) for node in r.nodes}
     except ValueError as error:
-        raise ConfigError(f"{path}: {error}", "restore it from a copy") from error
+        raise _malformed(path, error) from error
+
+
+def lent_hosts(place: Path, known: Sequence[str]) -> frozenset[str]:
+    """Return the hosts that the lead's files declare as nodes of bursts.
+
+    `known` are the hosts in the order of ranks, for an R that names none. Raises
+    ConfigError.
+    """
+    table = read_config_files(place).tables.get("resource", {})
+    if table.get("config"):
+        return frozenset(
+            host
+            for entry in table["config"]
+            if LENT in entry.get("properties", ())
+            for host in parse_hostlist(entry["hosts"])
+        )
+    if not table.get("path"):
+        return frozenset()
+    path = Path(str(table["path"]))
+    r = read_resources(path)
+    try:
+        lent = r.properties.get(LENT, ())
+        pairs = zip(sorted(r.ranks), r.hosts or known, strict=False)
+        return frozenset(host for rank, host in pairs if rank in lent)
+    except ValueError as error:
+        raise _malformed(path, error) from error
+
+
+def _malformed(path: Path, error: ValueError) -> ConfigError:
+    return ConfigError(f"{path}: {error}", "restore it from a copy")
 
 
 def read_resources(path: Path) -> ResourceSet:

@@ -20,7 +20,7 @@ import msgspec
 
 from burst.decode import from_json
 from burst.errors import ConfigError
-from burst.kits.atomic_file import write_atomically
+from burst.kits.atomic_file import advice_on, write_atomically
 from burst.kits.changeable import first_changeable
 
 RECORD = "burst-adopt.json"
@@ -82,7 +82,8 @@ def _write_record(place: Path, record: AdoptionRecord) -> None:
         write_atomically(path, msgspec.json.encode(record).decode() + "\n")
     except OSError as error:
         raise ConfigError(
-            f"{path}: cannot be written: {error.strerror}", "run it as root"
+            f"{path}: cannot be written: {error.strerror}",
+            advice_on(error, "run it as root"),
         ) from error
 
 
@@ -179,7 +180,8 @@ def rewrite(path: Path, content: str | bytes) -> None:
     except OSError as error:
         raise ConfigError(
             f"{path}: cannot be written: {error.strerror}",
-            f"run it as root; {path.name}.old and others of that name are the copies",
+            f"{advice_on(error, 'run it as root')}; {path.name}.old and others of that"
+            " name are the copies",
         ) from error
 
 
@@ -200,8 +202,8 @@ def _keep(path: Path) -> Path:
                 return copy
             copy = path.with_name(f"{path.name}.old.{next(numbers)}")
     except OSError as error:
+        other = "run it as a user who may read the one and write the other"
         raise ConfigError(
             f"{path} cannot be kept as {copy.name}: {error.strerror}",
-            "nothing was changed; run it as a user who may read the one and write the"
-            " other",
+            f"nothing was changed; {advice_on(error, other)}",
         ) from error

@@ -90,6 +90,9 @@ Environment=FLUX_URI={uri}
 ExecReload=/bin/kill -HUP $MAINPID
 Restart=on-failure
 RestartSec=5s
+# /run/{own}, for its sockets, and followers if it has some on this host.
+RuntimeDirectory={own}
+RuntimeDirectoryMode=0711
 {rights}
 [Install]
 WantedBy=flux.service
@@ -98,8 +101,6 @@ _FOLLOWERS_RIGHTS = """\
 # Followers on this host are in this unit's control group, and outlive the daemon, as
 # their directories do.
 KillMode=process
-RuntimeDirectory={followers}
-RuntimeDirectoryMode=0711
 RuntimeDirectoryPreserve=yes
 # In a group of its own below, each can be killed with all that guests' jobs left there,
 # to which the daemon's user cannot send a signal.
@@ -202,8 +203,7 @@ def daemon_unit(
     """
     daemon = own_command("daemon", "-c", str(settings))
     if has_followers:
-        where = places.followers.relative_to(_RUN)
-        rights = _FOLLOWERS_RIGHTS.format(followers=_quote(str(where)))
+        rights = _FOLLOWERS_RIGHTS
     else:
         rights = _FEW_RIGHTS.format(state=_quote(str(places.state)))
     return _DAEMON.format(
@@ -211,6 +211,7 @@ def daemon_unit(
         group=places.group,
         uri=places.uri,
         daemon=shlex.join(daemon),
+        own=_quote(str(places.followers.relative_to(_RUN))),
         before=f"ExecStartPre={_quote(str(before))}\n" if before else "",
         rights=rights,
     )

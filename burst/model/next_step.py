@@ -227,6 +227,10 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
         "submits it with a time limit (-t), a shorter one, or for fewer nodes; or an"
         " administrator raises the limit under [[budget]]"
     ),
+    Reason.BUDGET_LEASE: _user(
+        "submits it for fewer nodes; or an administrator shortens [deadlines] lease, or"
+        " raises the limit under [[budget]]"
+    ),
     Reason.BUDGET_OVER: _admin("sets another last day (until) under [[budget]]"),
     Reason.BUDGET_UNREAD: _admin("repairs the record: burst doctor"),
     Reason.LIMIT_USER: _AS_OTHERS_END,

@@ -494,6 +494,14 @@ class Reason(enum.Enum):
         passing=False,
         guests="{need} would be reserved, and the limit of a budget is lower",
     )
+    # The lease is reserved as a whole, however short the job is.
+    BUDGET_LEASE = _offer(
+        "budget {budget}: its limit is {limit}, and {need} would be reserved for a"
+        " whole lease{parts}",
+        passing=False,
+        guests="{need} would be reserved for a whole lease, and the limit of a budget"
+        " is lower",
+    )
     BUDGET_OVER = _offer(
         "budget {budget}: its last day was {last}, so nothing is bought",
         passing=False,

@@ -102,8 +102,13 @@ class LedgerArchive:
         rows = [row for text in texts if (row := _decoded(text)) is not None]
         return ArchivedRows(rows, count - len(rows))
 
+    def check(self) -> None:
+        """Raise StoreError if the file is there, and this user cannot write it."""
+        if self.path.exists():
+            self._make()
+
     def _make(self) -> None:
-        """Make the file, which only its owner may read."""
+        """Make the file, which only its owner may read, unless it is there."""
         try:
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         except OSError as error:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping
 
 import msgspec
@@ -25,7 +26,7 @@ from burst.model.lead import LeadIdentity, LeadView
 from burst.provider import Provider
 from burst.runtime import provider_registry
 from burst.runtime.clock import Clock
-from burst.runtime.connect import owner_tag, with_settings
+from burst.runtime.connect import owner_tag, require_owner, with_settings
 from burst.runtime.executor import run_call
 from burst.runtime.lead_reader import read_once
 from burst.runtime.ledger_archive import LedgerArchive, archive_path
@@ -66,8 +67,10 @@ def read_orphans(
 ) -> tuple[tuple[Orphan, ...], dict[str, str]]:
     """Return the orphans, and the providers that did not answer, with the reason.
 
-    Each provider has `limit` seconds. Raises BurstError.
+    Each provider has `limit` seconds. Raises BurstError, for root also if the lead is
+    another user's, whose bursts the providers of root would not see.
     """
+    require_owner(lead.identity(), os.geteuid())
     records = RecordStore(lead.store()).load(Clock()())
     results = observe_each(providers, limit)
     views: dict[str, ProviderView] = {}

@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+from burst.cli.reload import tell_wrong
+from burst.model.finding import Finding, Level
 from tests.cli.cli_harness import CliHarness, CommandResult
 from tests.cli.conftest import Shared
 
@@ -15,6 +19,20 @@ def wrong(said: CommandResult) -> str:
     for n in found:
         assert lines[n + 1].strip().startswith("-> "), lines[n]
     return "\n".join(" ".join((lines[n] + lines[n + 1]).split()) for n in found)
+
+
+def test_root_is_told_no_finding_about_itself(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As by `burst reload`, which has done what was asked for."""
+    tell_wrong(
+        [
+            Finding(Level.WRONG, "run as flux", "as root: runuser", about="user"),
+            Finding(Level.WRONG, "no rank slots", "declare some", about="slots"),
+            Finding(Level.OK, "fine", about="lead"),
+        ]
+    )
+    assert capsys.readouterr().err == "wrong: slots: no rank slots; declare some\n"
 
 
 def test_where_all_is_well_the_exit_status_is_0(shared: Shared) -> None:

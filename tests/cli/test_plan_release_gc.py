@@ -169,8 +169,8 @@ def test_what_needs_a_daemon_says_how_to_start_one(
 ) -> None:
     error = unserved[1].run(*words).error
     assert error == (
-        "no daemon serves this lead; start one with `burst daemon -c FILE`, or ask the"
-        " instance's owner"
+        "no daemon serves this lead; start one: systemctl start burst where its unit"
+        " is installed, else burst daemon -c FILE; or ask the instance's owner"
     )
 
 

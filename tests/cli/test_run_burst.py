@@ -22,6 +22,7 @@ from tests.cli.cli_harness import (
     invoke,
 )
 from tests.cli.conftest import Quiet
+from tests.contract.instance import SLEEP
 from tests.support.terminal import on_terminal
 from tests.support.waiting import HANG_S, wait_until
 
@@ -229,6 +230,27 @@ def test_what_it_made_is_told_though_the_terminal_of_the_progress_has_gone(
         screen.shows("0 of 4 nodes online")
         screen.hang_up()
         wait_until(lambda: "it stays until" in out.read_text(), "the report")
+
+
+def states(cli: CliHarness) -> set[str]:
+    return {burst["state"] for burst in cli.status()["bursts"]}
+
+
+def test_an_interruption_of_down_ends_the_wait(unserved: Quiet) -> None:
+    instance, cli = unserved
+    job = instance.submit(nodes=2, command=SLEEP)
+    with taken_down(cli, "burst-0"):
+        run_burst(cli)
+        wait_until(lambda: instance.info(job).state is JobState.RUN, "the job to run")
+        process = begin(cli, "--down")
+        try:
+            wait_until(lambda: "drain" in states(cli), "the burst to drain")
+            process.send_signal(signal.SIGTERM)
+        finally:
+            said = end(process)
+        assert said.status == 1
+        assert "drain" in states(cli)
+        instance.cancel(job)
 
 
 def test_what_does_not_join_in_time_is_taken_down_and_told(stuck: CliHarness) -> None:

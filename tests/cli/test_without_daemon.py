@@ -41,7 +41,8 @@ def test_the_records_are_shown_and_that_nobody_takes_the_bursts_down(
     assert said.lines[1].split()[:3] == [name, "local/local", "online"]
     assert said.lines[-1] == (
         "no daemon serves this lead; this is what is on record, and nothing takes"
-        f" {name} down: start one (burst daemon -c FILE)"
+        f" {name} down: start one (systemctl start burst where its unit is installed,"
+        " else burst daemon -c FILE)"
     )
     found = cli.run("status", "--json").json
     assert found["daemon"] is None
@@ -63,7 +64,7 @@ def test_the_records_are_shown_and_that_nobody_takes_the_bursts_down(
 
 def test_with_nothing_live_nothing_is_said_to_be_lost(quiet: CliHarness) -> None:
     last = quiet.run("status").lines[-1]
-    assert last.endswith("no burst is live: start one (burst daemon -c FILE)")
+    assert "no burst is live: start one (systemctl start burst where" in last
 
 
 @pytest.mark.usefixtures("no_file")
@@ -88,6 +89,20 @@ def test_the_running_daemons_settings_are_used_where_none_are_named(
     planned = burst("plan", "--uri", served.uri)
     assert planned.lines == ["nothing to burst"]
     assert _NONE not in planned.stderr
+
+
+@pytest.mark.usefixtures("no_file")
+def test_a_fault_in_the_sites_file_takes_no_answer_of_the_daemon_away(
+    served: CliHarness, tmp_path: Path
+) -> None:
+    usual = tmp_path / ".config/burst/burst.toml"
+    usual.parent.mkdir(parents=True)
+    usual.write_text("no toml")
+    said = burst("status", "--uri", served.uri)
+    assert said.lines[0] == "no bursts"
+    assert said.stderr.startswith(f"settings are not read: {usual}: not TOML")
+    # What somebody has named is to be right.
+    assert burst("status", "--uri", served.uri, "-c", str(usual)).status == 1
 
 
 @pytest.mark.usefixtures("no_file")

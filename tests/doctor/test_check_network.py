@@ -8,9 +8,15 @@ import pytest
 
 from burst.config import Settings, parse
 from burst.core.plan.slots import find_slots
-from burst.doctor.check_network import check_certificate, check_endpoint, check_slots
+from burst.doctor.check_network import (
+    check_adopted,
+    check_certificate,
+    check_endpoint,
+    check_slots,
+)
 from burst.doctor.facts import EndpointFacts, HandshakeResult, ReadFailure
 from burst.model.finding import Level
+from burst.model.ranks import parse_hostlist
 from tests.builders import identity
 from tests.doctor.reading import NOTE, OK, WRONG, levels, said
 
@@ -45,12 +51,24 @@ def test_each_rank_slot_is_told_with_its_ranks_and_nodes() -> None:
 def test_slots_that_cannot_be_are_wrong() -> None:
     found = check_slots(())
     assert levels(found) == [WRONG]
-    assert "burst lead init DIR --slot 'burst-0-[0-3]'" in said(found)
+    assert "burst lead adopt` or, in new files, `burst lead init DIR" in said(found)
     found = check_slots(ReadFailure("lead.slots: x is not in the lead's hosts", "add"))
     assert said(found) == "lead.slots: x is not in the lead's hosts -> add"
     found = check_slots(find_slots(identity("lead-[0-1]"), ["lead-[0-1]"]))
     assert levels(found) == [WRONG]
     assert "rank 0 is the lead itself" in said(found)
+
+
+def test_slots_that_the_lead_has_after_its_next_restart_are_told() -> None:
+    added, before = ["burst-0-[0-3]", "burst-1-0"], ["lead-0"]
+    after = [*before, *parse_hostlist("burst-0-[0-3],burst-1-0")]
+    assert check_adopted(added, after) == []
+    for hosts, lacking in ((before, added[0]), (after[:-1], added[1])):
+        found = check_adopted(added, hosts)
+        assert levels(found) == [WRONG]
+        assert f"was not restarted since its files were given {lacking} -> " in said(
+            found
+        )
 
 
 @pytest.mark.parametrize(

@@ -139,11 +139,19 @@ def test_offers_are_compared_with_slots(
     assert text in said(found)
 
 
-@pytest.mark.parametrize("providers", [[], [provider(enabled=False, offers=())]])
-def test_nobody_to_bring_nodes_is_wrong(providers: list[ProviderFacts]) -> None:
+@pytest.mark.parametrize(
+    ("providers", "text"),
+    [
+        ([], "-> add a table [providers.NAME] with one of the types command, "),
+        ([provider(enabled=False, offers=())], ": here -> set enabled = true"),
+    ],
+)
+def test_nobody_to_bring_nodes_is_wrong(
+    providers: list[ProviderFacts], text: str
+) -> None:
     found = check_offers(providers, SLOTS)
     assert levels(found) == [WRONG]
-    assert "add a table [providers.NAME] with one of the types command, " in said(found)
+    assert text in said(found)
 
 
 def kept(*names: str, **properties: set[int]) -> Any:

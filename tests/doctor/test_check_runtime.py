@@ -91,6 +91,26 @@ def test_no_daemon_is_noted_with_how_to_start_one(path: str, start: str) -> None
         assert said(found) == f"no daemon serves this lead -> start one: {start}"
 
 
+@pytest.mark.parametrize(
+    ("unit", "level", "text"),
+    [
+        ("inactive", NOTE, "no daemon serves this lead -> start one: systemctl start"),
+        ("failed", WRONG, "burst.service is failed -> `systemctl status burst` shows"),
+        (
+            "activating",
+            WRONG,
+            "burst.service is activating -> `systemctl status burst`",
+        ),
+    ],
+)
+def test_a_unit_that_is_installed_is_looked_at(
+    unit: str, level: Level, text: str
+) -> None:
+    found = check_daemon(state(daemon=None, unit=unit), "/x.toml")
+    assert levels(found) == [level]
+    assert text in said(found)
+
+
 def test_jobs_left_held_without_a_daemon_are_wrong() -> None:
     found = check_daemon(state(daemon=None, records=held(1)), "")
     assert levels(found) == [NOTE, WRONG]
@@ -124,10 +144,28 @@ NOT_ACTED_ON = (
     ],
 )
 def test_records(records: Records | ReadFailure, level: Level, text: str) -> None:
-    (found,) = check_records(records)
+    (found,) = check_records(state(records=records))
     assert found.level is level
     assert text in found.what
     assert level is OK or found.advice
+
+
+@pytest.mark.parametrize(
+    ("enabled", "expected"), [({"local"}, OK), (None, OK), ({"other"}, WRONG)]
+)
+def test_a_live_burst_needs_its_provider(
+    enabled: set[str] | None, expected: Level
+) -> None:
+    found = check_records(state(records=LIVE), enabled)
+    assert levels(found) == [expected]
+    text = "burst-0-3fa9c1: provider local is not enabled, so the burst cannot be seen"
+    assert (text in said(found)) is (expected is WRONG)
+
+
+def test_costs_that_cannot_be_kept_are_wrong() -> None:
+    found = check_records(state(archive=ReadFailure("denied", "let it write")))
+    assert said(found) == "denied -> let it write"
+    assert levels(found) == [WRONG]
 
 
 NONE, UNREAD = Records(), Records(unreadable={"burst/burst-0-1": "x"})

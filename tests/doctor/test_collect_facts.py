@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Gathering facts: each by itself, whatever the others do."""
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from burst.config import Settings, parse
@@ -14,12 +16,14 @@ from burst.doctor.collect_facts import (
     ProbeRequest,
     ask_providers,
     probe,
+    read_added,
     read_endpoint,
     read_flux,
     read_runtime,
 )
 from burst.doctor.facts import HandshakeResult, ProviderFacts, ReadFailure
-from burst.errors import NoDaemon, Refused
+from burst.errors import NoDaemon, Refused, Unreadable
+from burst.flux_setup.running_instance import RunningInstance
 from burst.kits import certificate
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, Level, ok
@@ -205,6 +209,15 @@ def no_daemon(_: object) -> dict[str, Any]:
     raise NoDaemon("no daemon serves this lead")
 
 
+def test_what_adopt_has_added_is_read_from_its_record(tmp_path: Path) -> None:
+    instance = RunningInstance(config={}, place=str(tmp_path))
+    assert read_added(instance) == ()
+    (tmp_path / "burst-adopt.json").write_text('{"hosts": ["burst-0-[0-3]"]}')
+    assert read_added(instance) == ["burst-0-[0-3]"]
+    for none in (RunningInstance(config={}), ReadFailure("gone")):
+        assert read_added(none) == ()
+
+
 def test_the_state_is_read_from_the_lead_and_its_store() -> None:
     lead = FakeLead()
     lead.serve(lambda request: {"pid": 1, "asked": request.method}, {})
@@ -226,6 +239,38 @@ def test_the_state_is_read_from_the_lead_and_its_store() -> None:
     # Nobody serving is no trouble.
     lead.serve(no_daemon, {})
     assert read_runtime(lead, LEAD, (), []).daemon is None
+
+
+def test_a_daemon_that_hangs_does_not_hold_up_the_checks() -> None:
+    class HangingLead(FakeLead):
+        def call(self, method: str, payload: Any, timeout: float = 60.0) -> Any:
+            raise Unreadable(f"{method}: no answer within {timeout:g}s")
+
+    found = read_runtime(HangingLead(), LEAD, (), []).daemon
+    assert found == ReadFailure("ping: no answer within 5s")
+
+
+@pytest.mark.parametrize(
+    ("shown", "state"),
+    [
+        ("LoadState=loaded ActiveState=x Environment=FLUX_URI=local:///x", "x"),
+        ("LoadState=loaded ActiveState=x Environment=FLUX_URI=local:///y", ""),
+        ("LoadState=loaded ActiveState=x Environment=", ""),
+        ("LoadState=not-found ActiveState=x Environment=FLUX_URI=local:///x", ""),
+        ("", ""),
+    ],
+)
+def test_a_unit_is_looked_at_if_it_is_the_leads(
+    shown: str, state: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "systemctl"
+    program.write_text(f"#!/bin/sh\nprintf '%s\\n' {shown}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    lead = FakeLead()
+    lead.serve(no_daemon, {})
+    known = msgspec.structs.replace(LEAD, uri="local:///x")
+    assert read_runtime(lead, known, (), []).unit == state
 
 
 def test_what_cannot_be_read_is_a_trouble_each() -> None:

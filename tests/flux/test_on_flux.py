@@ -109,6 +109,8 @@ def test_a_follower_asks_the_daemon_and_is_none(
             there.call("echo", {})
         watch.lead.serve(answer, HOLDER)
         assert there.call("echo", {"a": 1})["payload"] == {"a": 1}
+        with pytest.raises(LeadError, match=r"this is rank 2 .*run it on the lead"):
+            there.identity()
         with pytest.raises(LeadError, match="this is rank 2"):
             there.listen(lambda: None)
         with pytest.raises(LeadError, match="this is rank 2"):

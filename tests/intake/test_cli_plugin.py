@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any
@@ -15,6 +16,7 @@ from tests.contract.serving import HOLDER
 from tests.flux_instance import FluxInstance
 from tests.intake.modes import BATCH
 from tests.intake.user_cli import UserCli
+from tests.support.waiting import HANG_S
 
 pytestmark = pytest.mark.flux
 
@@ -212,6 +214,24 @@ def test_without_a_daemon_jobs_are_held_and_their_user_is_told_once(
             "urgency": 16,
             "wanted": True,
         }
+
+
+def test_with_a_daemon_that_hangs_jobs_are_held_too(
+    user: UserCli, instance: FluxInstance
+) -> None:
+    gone = threading.Event()
+
+    def hang(_: ServiceRequest) -> dict[str, Any]:
+        gone.wait(HANG_S)
+        return {}
+
+    with closing(instance.lead()) as lead:
+        lead.serve(hang, HOLDER)
+        said = user.type("submit", "--burst", "-N4", "true")
+        gone.set()
+    assert said.status == 0
+    assert "warning: the burst daemon does not answer; the job is held" in said.error
+    assert seen(user, said.split()[0])[1] == "0"
 
 
 def test_each_job_of_bulksubmit_and_each_copy_is_marked(

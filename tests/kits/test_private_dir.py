@@ -92,8 +92,13 @@ def test_a_place_of_another_user_is_refused(which: str, tmp_path: Path) -> None:
     home = PrivateDirectory(tmp_path / "base", "owner-1", "here")
     home.open()
     os.chown(home.path if which == "home" else home.path.parent, 65534, -1)
-    with pytest.raises(Refused, match="a directory of this user"):
+    with pytest.raises(
+        Refused, match=r"belongs to nobody.* a directory of this"
+    ) as info:
         home.check()
+    assert "remove" not in info.value.advice
+    with pytest.raises(Refused, match="belongs to nobody"):
+        PrivateDirectory.owners(home.path.parent)
 
 
 def test_a_symbolic_link_is_no_home(tmp_path: Path) -> None:

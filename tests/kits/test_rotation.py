@@ -121,10 +121,24 @@ def test_what_is_of_another_user_is_neither_replaced_nor_taken(path: Path) -> No
     assert delete_unused(path, 1000.0) == []
     before = certificate.read(path)
     os.chown(path, 65534, -1)
+    # Who may write there could lead root to any file.
+    os.chown(path.parent, 65534, -1)
     with pytest.raises(CertificateError, match="belongs to user 65534"):
         rotate(path)
     assert certificate.read(path) == before
     assert set(path.parent.iterdir()) == {path, forged}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make another's file")
+def test_root_replaces_what_the_owner_cannot(path: Path) -> None:
+    """As in /etc/flux/system, where only root may write."""
+    os.chown(path, 65534, 65534)
+    path.chmod(0o400)
+    made, kept = rotate(path)
+    assert certificate.read(path) == made
+    for each in (path, kept):
+        found = each.stat()
+        assert (found.st_uid, found.st_gid, found.st_mode) == (65534, 65534, 0o100400)
 
 
 def test_what_cannot_be_kept_is_not_replaced(path: Path) -> None:

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from burst.lead_setup.adopt_lead import AdoptRequest, adopt_lead
-from burst.lead_setup.lead_plan import parse_slot
+from burst.lead_setup.lead_plan import PlannedSlot, parse_slot
 from burst.lead_setup.system_units import SystemPlaces
 from burst.lead_setup.unadopt_lead import UndoPlan, apply_unadopt, plan_unadopt
 from burst.model.shape import Shape
@@ -77,11 +77,11 @@ class Site:
             for path in found
         }
 
-    def adopt(self, run: Path = Path("/run/flux")) -> None:
+    def adopt(self, run: Path = Path("/run/flux"), slot: PlannedSlot = SLOT) -> None:
         asked = AdoptRequest(
             config=self.config,
             settings=self.settings,
-            slots=(SLOT,),
+            slots=(slot,),
             provider="local",
             mode="queue",
             places=SystemPlaces(user="flux", group="flux", run=run),

@@ -26,6 +26,7 @@ from burst.model.shape import Shape
 from tests.builders import identity, view
 from tests.lead_setup.adopted_site import BOOTSTRAP, ENTRIES, R
 from tests.support.fluxlead import short_directory
+from tests.support.full_disk import room_for
 from tests.support.own_name import OWN_NAME, needs_name
 
 SLOT = parse_slot("burst-0-[0-3]:8", Shape(1))
@@ -365,6 +366,12 @@ def test_settings_that_are_kept_and_are_otherwise_are_told(site: Path) -> None:
     settings.write_text('[intake]\nmode = "scheduler"\n')
     (told,) = adopt_lead(request(site)).unlike
     assert told == "it has no provider of type local; add one, or give --provider"
+    settings.write_text('[lead]\nslots = ["burst-9-[0-3]"]\n')
+    asked = msgspec.structs.replace(asked, mode="hold")
+    (told,) = adopt_lead(asked).unlike
+    assert told == (
+        '[lead] slots is ["burst-9-[0-3]"] there; it has to have ["burst-0-[0-3]"], too'
+    )
     settings.write_text("no toml")
     before = {path: path.read_text() for path in site.rglob("*") if path.is_file()}
     with pytest.raises(ConfigError):
@@ -395,6 +402,26 @@ def test_what_setup_wrote_is_no_queue_of_the_site(site: Path) -> None:
     assert adopt_lead(msgspec.structs.replace(request(site), mode="queue")).added
 
 
+def test_ranks_that_the_site_declared_for_bursts_are_known_by_their_property(
+    site: Path,
+) -> None:
+    (site / "conf.d/net.toml").write_text(BOOTSTRAP.replace("[1-3]", "[1-5]"))
+    r = {
+        "version": 1,
+        "execution": {
+            "R_lite": [{"rank": "0-4", "children": {"core": "0-3"}}],
+            "properties": {"burst": "3-4"},
+        },
+    }
+    (site / "R").write_text(json.dumps(r))
+    assert adopt_lead(request(site, "test[4-5]:4")).added == []
+    with pytest.raises(ConfigError, match="test3: hosts of the instance itself"):
+        adopt_lead(request(site, "test[3-5]:4"))
+    (site / "R").write_text(json.dumps(r).replace("3-4", "x"))
+    with pytest.raises(ConfigError, match="restore it from a copy"):
+        adopt_lead(request(site, "test[4-5]:4"))
+
+
 def test_what_is_refused_leaves_nothing_behind(site: Path) -> None:
     """Neither a record, by which unadopt would take the site's own hosts for ours."""
     path, resource = site / "conf.d/net.toml", site / "conf.d/resource.toml"
@@ -402,10 +429,19 @@ def test_what_is_refused_leaves_nothing_behind(site: Path) -> None:
     path.write_text(BOOTSTRAP.replace("test[1-3]", own))
     resource.write_text(ENTRIES.replace("test[1-3]", own))
     before = sorted(site.rglob("*"))
-    with pytest.raises(ConfigError, match="burst-0-0 is declared twice"):
+    # A slot of that name is none of bursts.
+    with pytest.raises(ConfigError, match=r"burst-0-\[0-1\]: hosts of the instance"):
         adopt_lead(request(site))
+    with pytest.raises(ConfigError, match=r"test\[2-3\]: hosts of the instance itself"):
+        adopt_lead(request(site, "test[2-3]:4"))
     assert sorted(site.rglob("*")) == before
     path.write_text(BOOTSTRAP)
+    with (
+        pytest.raises(ConfigError, match="nothing was changed; make room there"),
+        room_for(8),
+    ):
+        adopt_lead(request(site))
+    assert path.read_text() == BOOTSTRAP
     # No file can have its name and more, so that it cannot be kept.
     resources = (site / "R").rename(site / f"{'x' * 250}")
     resource.write_text(f'[resource]\npath = "{resources}"\n')

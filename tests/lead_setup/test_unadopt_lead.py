@@ -14,7 +14,7 @@ from burst.lead_setup.lead_plan import parse_slot
 from burst.lead_setup.site_files import RECORD
 from burst.lead_setup.unadopt_lead import Undo, plan_unadopt
 from burst.model.shape import Shape
-from tests.lead_setup.adopted_site import BOOTSTRAP, R, Site
+from tests.lead_setup.adopted_site import BOOTSTRAP, SLOT, R, Site
 from tests.support.fluxlead import short_directory
 
 MORE = parse_slot("burst-1-[0-1]:4", Shape(1))
@@ -47,6 +47,20 @@ def test_a_second_adoption_remembers_the_first(site: Site) -> None:
     site.adopt()
     site.unadopt()
     assert site.files() == site.before
+
+
+def test_a_host_of_the_site_is_no_slot_that_unadopt_would_miss(site: Site) -> None:
+    site.adopt()
+    with pytest.raises(ConfigError, match="test3: hosts of the instance itself"):
+        site.adopt(slot=parse_slot("test3:4", Shape(1)))
+    site.unadopt()
+    assert site.files() == site.before
+    # As the site declares them, slots are no hosts of its own.
+    add_slots(site.config, [SLOT, MORE])
+    before = site.files()
+    site.adopt()
+    site.unadopt()
+    assert site.files() == before
 
 
 def test_the_instance_is_on_record(site: Site) -> None:

@@ -92,6 +92,10 @@ def test_what_is_wrong_with_the_file_is_told(archive: LedgerArchive) -> None:
     elsewhere = LedgerArchive(archive.path / "no" / "directory")
     with pytest.raises(StoreError, match="move the file away"):
         elsewhere.add([row(1)])
+    # Nothing can be written yet, and nothing is wrong; root may write any file.
+    elsewhere.check()
+    with pytest.raises(StoreError, match="let the daemon's user write there, or move"):
+        LedgerArchive(archive.path.parent).check()
     archive.path.write_bytes(b"no database" * 100)
     with pytest.raises(StoreError, match="not a database"):
         archive.add([row(1)])

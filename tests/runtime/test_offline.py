@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """In a daemon's place for a moment."""
 
+import os
 import threading
 from collections.abc import Mapping
 
@@ -8,12 +9,13 @@ import pytest
 
 from burst.config import Settings, parse
 from burst.core.records import Records
-from burst.errors import BurstError, LeadError, LeadGone, Transient
+from burst.errors import BurstError, Denied, LeadError, LeadGone, Transient
 from burst.lead import JobFailures
 from burst.model.burst import BurstId
 from burst.model.fsd import format_fsd
 from burst.model.hold import Hold, HoldState, decode_hold
 from burst.model.jobid import JobId
+from burst.model.lead import GuestAccess
 from burst.model.request import BurstPreferences
 from burst.runtime.offline import (
     read_orphans,
@@ -23,7 +25,7 @@ from burst.runtime.offline import (
 )
 from burst.runtime.record_store import RecordStore
 from burst.testing import FakeCloud, FakeProvider, FakeSettings
-from tests.builders import NODE, T0, burst_spec, whole
+from tests.builders import NODE, T0, burst_spec, identity, whole
 from tests.fakes import FakeLead
 from tests.support.waiting import growing_limits
 
@@ -157,3 +159,10 @@ def test_orphans_are_found_although_a_provider_fails_and_another_hangs() -> None
         "hangs": f"no answer within {format_fsd(limit)}",
         "fails": "no route to host",
     }
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="Flux gives root alone other rights")
+def test_root_is_not_told_of_another_users_orphans() -> None:
+    theirs = identity(owner_userid=1, access=GuestAccess(allow_root_owner=True))
+    with pytest.raises(Denied, match="; run it as daemon"):
+        read_orphans(FakeLead(known=theirs), {})

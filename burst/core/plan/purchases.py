@@ -266,7 +266,9 @@ class Purchases:
         sums = budget | {"limit": format_money(state.limit), "need": format_money(need)}
         if need > state.limit:
             small = sums | {"parts": _made_up(after[-1], parts)}
-            return OfferRejection(key, Reason.BUDGET_SMALL, small)
+            is_lease = "lease" in parts
+            why = Reason.BUDGET_LEASE if is_lease else Reason.BUDGET_SMALL
+            return OfferRejection(key, why, small)
         again = f"its next period begins on {moment(state.window.ends)}"
         facts = sums | {"left": format_money(state.left), "again": again}
         return OfferRejection(key, Reason.OVER_BUDGET, facts)

@@ -15,7 +15,8 @@ import flux
 from flux.cli.plugin import CLIPlugin
 from flux.util import parse_fsd
 
-_ASK_S = 60.0
+# The daemon answers this at once, unless it hangs.
+_ASK_S = 10.0
 _AUTO = "auto"
 _WITH_BURST = (
     *("burst_provider", "burst_policy", "burst_max_price"),
@@ -197,19 +198,22 @@ class BurstPlugin(CLIPlugin):
                 handle = flux.Flux()
                 self._answer = handle.rpc("burst.intake", {}).wait_for(_ASK_S).get()
             except OSError as error:
-                if error.errno != errno.ENOSYS:
+                if error.errno not in _NOBODY:
                     raise ValueError(
                         f"--burst: cannot ask the daemon: {error}"
                     ) from None
                 self._answer = _NO_DAEMON
-                sys.stderr.write(
-                    "warning: no burst daemon serves this instance; the job is held"
-                    " until one is started (burst daemon; a batch job has one if it is"
-                    " submitted by burst lead batch)\n"
-                )
+                sys.stderr.write(f"warning: {_NOBODY[error.errno]}\n")
         return self._answer
 
 
+_NOBODY = {
+    errno.ENOSYS: "no burst daemon serves this instance; the job is held until one is"
+    " started (burst daemon; a batch job has one if it is submitted by burst lead"
+    " batch)",
+    errno.ETIMEDOUT: "the burst daemon does not answer; the job is held until it does,"
+    " or is restarted",
+}
 # A held job blocks no other, and a daemon in any mode finds it.
 _NO_DAEMON = {
     "mode": "hold",

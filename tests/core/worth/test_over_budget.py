@@ -53,6 +53,19 @@ def test_a_job_that_no_budget_of_its_size_allows_is_told_what_to_change():
     )
 
 
+def test_where_a_whole_lease_is_reserved_a_shorter_job_costs_no_less():
+    its = sim(400)
+    its.tables["deadlines"] = {"lease": "1h"}
+    its.boot()
+    job = submit(its, duration=1.0)
+    its.tick(4)
+    found = refusal(its, job)
+    assert found.reason is Reason.BUDGET_LEASE
+    assert "lease 1h" in found.text()
+    assert "-t" not in found.next_step()
+    assert "shortens [deadlines] lease" in found.next_step()
+
+
 def test_it_is_bought_once_a_new_day_begins():
     its = sim(BOUND + 100, per="day")
     its.now = 24 * 3600.0 * 12 - 200
