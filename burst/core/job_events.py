@@ -29,7 +29,7 @@ def assign_started_jobs(tx: Transaction, lead: LeadView) -> None:
     started: dict[BurstId, dict[str, float]] = {}
     for job in lead.jobs.values():
         ranks = _has_or_had(job) if job.id in assigned else job.ranks
-        for name in {burst_at[rank] for rank in ranks if rank in burst_at}:
+        for name in sorted({burst_at[rank] for rank in ranks if rank in burst_at}):
             if job.id not in tx.bursts[name].jobs:
                 started.setdefault(name, {})[format_f58(job.id)] = job.t_submit
     for name, jobs in started.items():

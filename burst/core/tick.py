@@ -207,14 +207,13 @@ def _decide_on_jobs(
     plan = plan_demands(tx, world, settings, found.demands, plan_on)
     _record_plan(tx, plan, found.demands, world)
     fresh = {**found.decisions, **jobs.downgrade_final(plan.decisions)}
-    # After a plan that gives nodes or ends idle bursts, all refusals are judged anew.
-    changes = plan.gives or plan.ending or plan.promises != before.promises
     after = msgspec.structs.replace(
         standing,
         inputs=inputs,
         jobs=world.lead.jobs,
         here=found.here,
-        changed=standing.changed or bool(changes),
+        # Who was given nodes may be gone in the next tick, and its inputs as before.
+        changed=standing.changed or plan.gives or plan.promises != before.promises,
         shortfalls=update_shortfalls(
             tx, before.shortfalls, fresh, settings, standing.decisions
         ),

@@ -24,10 +24,11 @@ from burst_ensemble.core.intents import (
 )
 from burst_ensemble.core.member_job import find_group
 from burst_ensemble.core.record import MemberRecord
-from burst_ensemble.core.wishes import Answer
-from burst_ensemble.runtime.algorithms import AlgorithmCalls, Algorithms
+from burst_ensemble.core.wishes import AlgorithmFault, Answer
+from burst_ensemble.runtime.algorithms import AlgorithmCalls, Algorithms, Decide
 from burst_replay.trace import TraceJob
 
+from burst import log
 from burst_ensemble_replay.member import (
     NodeTimes,
     SimulatedIsolatedMember,
@@ -98,7 +99,8 @@ class EnsembleSimulator:
         workload: Workload,
     ) -> None:
         self._spec = spec
-        self._algorithms, self._calls = algorithms, AlgorithmCalls()
+        self._algorithms, self._calls = algorithms, AlgorithmCalls(self._call)
+        self._told: set[str] = set()
         self._workload = workload
         self.record = new_record(spec, START)
         """The record that the daemon would have."""
@@ -168,6 +170,18 @@ class EnsembleSimulator:
         step = look(self._spec, self.record, read, ask, now)
         done = [(intent, self._do(intent, now)) for intent in step.intents]
         self.record = confirm(self._spec, step.record, done, now)
+
+    def _call(self, name: str, decide: Decide) -> tuple[Answer, Callable[[], bool]]:
+        """See `Call`. However long it takes, no time passes in the simulation."""
+        answer: Answer
+        try:
+            answer = decide()
+        except (Exception, SystemExit) as error:  # noqa: BLE001  whatever it raises
+            if name not in self._told:
+                log.failure("%s raised", name)
+            self._told.add(name)
+            answer = AlgorithmFault(f"it raised {error!r}")
+        return answer, lambda: False
 
     def _do(self, intent: Intent, now: float) -> Done:
         member = self.members[intent.member]

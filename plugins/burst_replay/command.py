@@ -170,8 +170,8 @@ def _machine(trace: Trace, nodes: int | None, cores: int | None) -> Machine:
     largest = -(-max(job.cores for job in trace.jobs) // cores)
     raise TraceError(
         f"{trace.name}: does not say on how many nodes it was recorded",
-        "give --nodes and --cores: its largest job had at least"
-        f" --nodes {largest} --cores {cores}",
+        "give --nodes and --cores of the machine; its largest job alone had"
+        f" {counted(largest, 'node')} of {counted(cores, 'core')}",
     )
 
 

@@ -10,16 +10,19 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from burst.core.plan.plan_demands import RESERVATION_S
 from burst.core.records import Records
 from burst.core.tick import TickResult, run_tick
 from burst.core.worth.estimate import StartEstimate
+from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
-from burst.model.lead import JobState
+from burst.model.lead import JobState, JobView
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from burst.provider import Offer
 from tests.builders import (
     LENT,
+    NODE,
     T0,
     but,
     identity,
@@ -32,6 +35,7 @@ from tests.builders import (
 )
 from tests.builders import settings as tables
 from tests.fakes import FakeLead
+from tests.lifecycles import WHOLE_WAY, run
 from tests.support.refusals import without_refusals
 
 QUEUES = {"burst": ("burst",), "burst-ready": ("burst",)}
@@ -236,6 +240,56 @@ def test_a_burst_that_is_made_for_another_job_may_be_worth_it() -> None:
     found = run_tick(*next_tick, made.refusal_cache)
     assert found.decisions[soon.id].reason is Reason.ASSIGNED
     assert found.decisions == run_tick(*next_tick).decisions
+
+
+def test_nodes_that_a_job_was_given_are_for_others_once_it_is_canceled() -> None:
+    """The next tick sees the burst as it was before the job had it."""
+    first, second = (job(n, whole(2, constraint=LENT), urgency=0) for n in (11, 12))
+    hold = Hold(urgency=16, state=HoldState.HELD, since=T0)
+    idle = run(*WHOLE_WAY[:7])
+    records = Records(
+        bursts={idle.id: idle}, holds=dict.fromkeys([first.id, second.id], hold)
+    )
+
+    def shown(*jobs: JobView) -> Any:
+        free = dict.fromkeys(range(4), NODE)
+        return world(view(*jobs, online=range(4), free=free), local=())
+
+    made = run_tick(records, shown(first, second), tables(), T0 + 100)
+    assert made.decisions[first.id].reason is Reason.ASSIGNED
+    assert made.decisions[second.id].reason is Reason.NO_OFFERS
+    next_tick = made.records, shown(second), tables(), T0 + 100.5
+    found = run_tick(*next_tick, made.refusal_cache)
+    assert found.decisions[second.id].reason is Reason.ASSIGNED
+
+
+def test_ranks_are_for_others_once_they_are_promised_to_nobody() -> None:
+    """The promise ends after hours, and nothing else changes."""
+    small = identity("lead-[0-1],burst-0-[0-1],burst-1-[0-1]")
+    runs = {"state": JobState.RUN, "ranks": frozenset({2, 3}), "t_start": T0}
+    large, other = (
+        job(number, whole(nodes, constraint=LENT), urgency=0)
+        for number, nodes in ((11, 4), (12, 2))
+    )
+    jobs = job(1, whole(2, constraint=LENT), **runs), large, other
+    free = {0: NODE, 1: NODE}
+    seen = world(view(*jobs, online=range(4), free=free, lead=small), small)
+    busy, hold = run(*WHOLE_WAY[:5]), Hold(urgency=16, state=HoldState.HELD, since=T0)
+    records = Records(
+        bursts={busy.id: busy}, holds=dict.fromkeys([large.id, other.id], hold)
+    )
+    cache, found = None, []
+    late = RESERVATION_S + 100
+    for now in (T0 + 100, T0 + 101, T0 + late, T0 + late + 1):
+        made = run_tick(records, seen, tables(), now, cache)
+        records, cache = made.records, made.refusal_cache
+        found.append((made.decisions[large.id].reason, made.decisions[other.id].reason))
+    assert found == [
+        (Reason.RESERVED, Reason.TURNED_DOWN),
+        (Reason.RESERVED, Reason.TURNED_DOWN),
+        (Reason.TURNED_DOWN, Reason.TURNED_DOWN),
+        (Reason.TURNED_DOWN, Reason.PROPOSED),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,18 @@ def test_an_answer_about_a_quarantined_burst_counts_for_its_provider_only():
     assert made.records.health["local"].rows["offer/small"].failures == 1
 
 
+def test_a_job_of_several_bursts_is_assigned_to_them_in_one_order():
+    """So the order of events does not depend on the hash seed of the process."""
+    idle, ranks = run(*WHOLE_WAY[:7]), range(2, 10)
+    bursts = [leased(idle, id=BurstId(f"burst-{n}-aaaaaa"), ranks=(n,)) for n in ranks]
+    runs = {"state": JobState.RUN, "t_start": T0, "ranks": frozenset(ranks)}
+
+    made = tick_once(world(view(job(1, whole(8), **runs))), recorded(*bursts))
+
+    assigned = [name for name, event in made.events if event.name == "assign"]
+    assert assigned == [burst.lease.id for burst in bursts]
+
+
 def test_a_drain_that_a_person_replaced_is_his():
     ended = run(*WHOLE_WAY[:-1])
     seen = view(drained={2: "bad memory", 3: f"burst: {ID} is being taken down"})

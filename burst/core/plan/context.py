@@ -116,7 +116,7 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
 
     def admitted(self, demand: Demand) -> frozenset[int] | None:
         """Return the ranks that a job may have by its constraint; None for any."""
-        return self.possible.constraints.admitted_to(demand.request)
+        return self.constraints.admitted_to(demand.request)
 
     @property
     def usage(self) -> Usage:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Makes the plan for some demands from the records and from what this tick read."""
+"""Makes the plan for some demands from the records and from what was read, and records
+the bursts of a plan.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,7 @@ def plan_demands(
 ) -> Plan:
     """Place the demands, in the order in which they are served.
 
-    Only `context`, which `plan_context` returns, is changed.
+    `context` is what `plan_context` returns, if that is known. Only it is changed.
     """
     assert world.lead is not None
     if world.closing:

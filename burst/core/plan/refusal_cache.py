@@ -47,6 +47,8 @@ class RefusalCache(msgspec.Struct, frozen=True, kw_only=True):
     """The refusals of one tick, for the next, and what that tick saw and left."""
 
     inputs: RefusalInputs
+    """Those before the plan of the tick, so that a burst that it made, gave to a job or
+    ended counts as a change in the next tick."""
     jobs: Mapping[JobId, JobView] = {}
     """All jobs."""
     here: Set[JobId] = frozenset()

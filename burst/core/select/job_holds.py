@@ -123,14 +123,16 @@ class _HoldPlan:
     def choose_queue(self, job: JobView, bursts: list[Burst], blocks: bool) -> None:
         """Move a job to the queue where it belongs, if that takes jobs."""
         queue = queue_to_enter(job, bursts, blocks, self._settings)
-        confined = bool(queue) and self._confinement.concerns(job)
-        if queue and (confined or takes_jobs(self._lead, queue)):
+        if not queue:
+            return
+        confined = self._confinement.concerns(job)
+        if confined or takes_jobs(self._lead, queue):
             self._moving[job.id] = queue
             if confined:
                 self._lent[job.id] = self._confinement.ranks(job)
             event = "job-hold" if blocks else "job-release"
             _record_of_job(self._tx, bursts, event, job.id)
-        elif queue and not blocks:
+        elif not blocks:
             # Its deadline runs all the same, as its nodes cost money.
             _record_release(self._tx, bursts, job.id)
 

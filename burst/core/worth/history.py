@@ -137,12 +137,8 @@ _Key = tuple[int, str, int]
 _Run = tuple[float, float]
 
 
-def _key(kind: JobKind) -> _Key:
-    return kind.userid, kind.name, kind.size
-
-
 def _keys(kind: JobKind) -> Sequence[_Key]:
-    return _key(kind), (kind.userid, "", 0)
+    return (kind.userid, kind.name, kind.size), (kind.userid, "", 0)
 
 
 class _Runs:

@@ -124,10 +124,43 @@ def _load(name: str, place: _Place, plugins: Sequence[EntryPoint]) -> Any:
     return kind
 
 
+Decide = Callable[[], MemberDecision]
+Call = Callable[[str, Decide], tuple[Answer, Callable[[], bool]]]
+"""Calls an algorithm; the text names it in the log. Returns its answer, and a function
+that tells whether the call goes on all the same."""
+
 LONGEST_S = 10.0
 """Seconds that one answer may take. No tick of the daemon waits for it."""
 _FIRST_PAUSE = 60.0
 _LONGEST_PAUSE = 3600.0
+
+
+def call_on_thread(
+    name: str, decide: Decide, longest: float = LONGEST_S
+) -> tuple[Answer, Callable[[], bool]]:
+    """Call an algorithm on a thread of its own: see `Call`.
+
+    A call that takes too long goes on, as Python cannot end a thread.
+    """
+    answers: SimpleQueue[MemberDecision | BaseException] = SimpleQueue()
+
+    def run() -> None:
+        try:
+            answers.put(decide())
+        except BaseException as error:  # noqa: BLE001 - a plug-in's, whatever it is
+            answers.put(error)
+
+    thread = threading.Thread(target=run, name=name, daemon=True)
+    thread.start()
+    answer: Answer | BaseException
+    try:
+        answer = answers.get(timeout=longest)
+    except Empty:
+        answer = AlgorithmFault(f"it took longer than {longest:g} s")
+    if isinstance(answer, BaseException):
+        log.failure("%s raised", name, error=answer)
+        answer = AlgorithmFault(f"it raised {answer!r}")
+    return answer, thread.is_alive
 
 
 class _Failure(NamedTuple):
@@ -138,18 +171,18 @@ class _Failure(NamedTuple):
     """When it failed first since it last answered, in seconds since the epoch."""
     until: float
     """When it is called again: the pause is as long as it has failed already."""
-    thread: threading.Thread
+    goes_on: Callable[[], bool]
 
 
 class AlgorithmCalls:
-    """Calls algorithms on threads of its own. Use it from one thread.
+    """Calls algorithms. Use it from one thread.
 
-    A call that takes too long goes on, as Python cannot end a thread. The algorithm is
-    not called again for the same member before this call has returned.
+    One whose call goes on is not called again for the same member before this call has
+    returned.
     """
 
-    def __init__(self, longest: float = LONGEST_S) -> None:
-        self._longest = longest
+    def __init__(self, call: Call = call_on_thread) -> None:
+        self._call = call
         self._failed: dict[tuple[str, str], _Failure] = {}
 
     def ask(
@@ -171,47 +204,25 @@ class AlgorithmCalls:
             key, before = (member, name), self._failed.get((member, name))
             if before is None or _is_over(before, now):
                 decide = partial(algorithm.decide, view, memory.get(name, {}), now)
-                answer, thread = self._call(key, decide)
+                answer, goes_on = self._call(f"algorithm {name} of {member}", decide)
                 found[name] = answer
                 self._failed.pop(key, None)
                 if isinstance(answer, AlgorithmFault):
-                    self._failed[key] = _failure(answer.why, before, thread, now)
+                    self._failed[key] = _failure(answer.why, before, goes_on, now)
             else:
                 found[name] = AlgorithmFault(before.why)
         return found
-
-    def _call(
-        self, key: tuple[str, str], decide: Callable[[], MemberDecision]
-    ) -> tuple[Answer, threading.Thread]:
-        answers: SimpleQueue[MemberDecision | BaseException] = SimpleQueue()
-
-        def run() -> None:
-            try:
-                answers.put(decide())
-            except BaseException as error:  # noqa: BLE001 - a plug-in's, whatever it is
-                answers.put(error)
-
-        thread = threading.Thread(target=run, name=f"burst-{key[1]}", daemon=True)
-        thread.start()
-        try:
-            answer = answers.get(timeout=self._longest)
-        except Empty:
-            return AlgorithmFault(f"it took longer than {self._longest:g} s"), thread
-        if isinstance(answer, BaseException):
-            log.failure("algorithm %s of %s raised", key[1], key[0], error=answer)
-            return AlgorithmFault(f"it raised {answer!r}"), thread
-        return answer, thread
 
 
 def _is_over(failed: _Failure, now: float) -> bool:
     """Tell whether an algorithm may be called again."""
     # `first` is later than now if the clock was set back.
-    return not failed.first <= now < failed.until and not failed.thread.is_alive()
+    return not failed.first <= now < failed.until and not failed.goes_on()
 
 
 def _failure(
-    why: str, before: _Failure | None, thread: threading.Thread, now: float
+    why: str, before: _Failure | None, goes_on: Callable[[], bool], now: float
 ) -> _Failure:
     first = min(before.first, now) if before else now
     pause = min(_LONGEST_PAUSE, max(_FIRST_PAUSE, now - first))
-    return _Failure(why, first, now + pause, thread)
+    return _Failure(why, first, now + pause, goes_on)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+import threading
 from typing import Any
 
 import pytest
@@ -19,6 +21,7 @@ from burst_ensemble_replay.member import (
     SimulatedMember,
 )
 from burst_ensemble_replay.simulator import (
+    START,
     EnsembleSimulator,
     Workload,
     drawn_job,
@@ -161,16 +164,42 @@ def test_it_can_be_stopped_and_what_comes_too_late_is_told() -> None:
 
 
 class _Raising:
+    """Raises until its work is mended, and notes when and on which thread."""
+
+    def __init__(self, mended: float = math.inf) -> None:
+        self.mended = mended
+        self.at: list[float] = []
+        self.threads: set[threading.Thread] = set()
+
     def decide(self, view: MemberView, memory: Memory, now: float) -> MemberDecision:
-        raise ValueError("no")
+        self.at.append(now - START)
+        self.threads.add(threading.current_thread())
+        if self.at[-1] < self.mended:
+            raise ValueError("no")
+        return MemberDecision(nodes=1)
 
 
-def test_an_algorithm_that_raises_is_set_apart() -> None:
+def raising(algorithm: _Raising) -> EnsembleSimulator:
     spec = ensemble(jobs=(jobs("x"),))
-    simulator = EnsembleSimulator(spec, {"m": {"a": _Raising()}}, TIMES, Workload())
-    outcome = simulator.run(30.0)
-    (found,) = outcome.members
+    return EnsembleSimulator(spec, {"m": {"a": algorithm}}, TIMES, Workload())
+
+
+def test_an_algorithm_that_raises_is_set_apart(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    algorithm = _Raising()
+    (found,) = raising(algorithm).run(300.0).members
     assert (found.nodes, found.trouble) == (0, "a: it raised ValueError('no')")
+    assert algorithm.at == [0, 60, 120, 240]
+    assert caplog.text.count("Traceback") == 1
+
+
+def test_no_real_time_counts_for_an_algorithm() -> None:
+    algorithm = _Raising(mended=100.0)
+    (found,) = raising(algorithm).run(300.0).members
+    assert (found.nodes, found.trouble) == (1, "")
+    # Nobody waits for it with a limit, as the daemon does.
+    assert algorithm.threads == {threading.current_thread()}
 
 
 def test_a_job_of_the_file_runs_within_its_limit_and_may_fail() -> None:

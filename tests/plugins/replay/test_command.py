@@ -157,7 +157,7 @@ def test_a_log_that_does_not_name_the_machine_says_what_it_was_at_least(
         run(trace)
     assert str(caught.value) == (
         "old.swf: does not say on how many nodes it was recorded; give --nodes and"
-        " --cores: its largest job had at least --nodes 4 --cores 4"
+        " --cores of the machine; its largest job alone had 4 nodes of 4 cores"
     )
 
 

@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 import pytest
 from burst_ensemble.algorithm import MemberDecision, MemberView, Memory
 from burst_ensemble.core.wishes import AlgorithmFault
-from burst_ensemble.runtime.algorithms import AlgorithmCalls
+from burst_ensemble.runtime.algorithms import AlgorithmCalls, call_on_thread
 
 from tests.support.waiting import HANG_S, wait_until
 
 VIEW = MemberView(name="a")
+PATIENT = partial(call_on_thread, longest=HANG_S)
 
 
 class Gated:
@@ -40,7 +42,7 @@ def test_each_is_asked_with_what_it_remembers() -> None:
     gated.gate.set()
     algorithms = {"one": gated, "two": gated}
     memory = {"two": {"since": 1}}
-    found = AlgorithmCalls(HANG_S).ask("e/a", algorithms, (VIEW, memory), 7.0)
+    found = AlgorithmCalls(PATIENT).ask("e/a", algorithms, (VIEW, memory), 7.0)
     assert found == {
         "one": MemberDecision(nodes=7),
         "two": MemberDecision(nodes=7, memory={"since": 1}),
@@ -50,7 +52,7 @@ def test_each_is_asked_with_what_it_remembers() -> None:
 
 def test_one_that_hangs_is_left_alone_until_it_returns() -> None:
     gated = Gated()
-    calls = AlgorithmCalls(longest=0.05)
+    calls = AlgorithmCalls(partial(call_on_thread, longest=0.05))
     asked = {"slow": gated}
     late = AlgorithmFault("it took longer than 0.05 s")
     assert calls.ask("e/a", asked, (VIEW, {}), 1.0) == {"slow": late}
@@ -74,7 +76,7 @@ def test_one_that_hangs_is_left_alone_until_it_returns() -> None:
 def test_one_that_raises_is_told_with_its_traceback(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    found = AlgorithmCalls(HANG_S).ask("e/a", {"bad": Broken()}, (VIEW, {}), 1.0)
+    found = AlgorithmCalls(PATIENT).ask("e/a", {"bad": Broken()}, (VIEW, {}), 1.0)
     assert found == {"bad": AlgorithmFault("it raised SystemExit('a')")}
     assert "algorithm bad of e/a raised" in caplog.text
     assert "raise SystemExit" in caplog.text
@@ -95,7 +97,7 @@ class Counted:
 
 
 def test_one_that_keeps_failing_is_asked_less_and_others_as_ever() -> None:
-    calls, bad, good = AlgorithmCalls(HANG_S), Counted(), Counted()
+    calls, bad, good = AlgorithmCalls(PATIENT), Counted(), Counted()
     good.works = True
     checks = [10.0 * number for number in range(1200)]
     for now in checks:
@@ -114,7 +116,7 @@ def test_one_that_keeps_failing_is_asked_less_and_others_as_ever() -> None:
 
 
 def test_a_clock_that_was_set_back_makes_no_pause_longer() -> None:
-    calls, bad = AlgorithmCalls(HANG_S), Counted()
+    calls, bad = AlgorithmCalls(PATIENT), Counted()
     for now in (8000.0, 100.0, 159.0, 160.0):
         calls.ask("e/a", {"bad": bad}, (VIEW, {}), now)
     assert bad.at == [8000, 100, 160]
