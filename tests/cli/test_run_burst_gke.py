@@ -9,7 +9,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, distribution
 from pathlib import Path
 
 import pytest
@@ -35,7 +35,8 @@ from tests.support.ports import free_port
 Run = Callable[..., CommandResult]
 HOSTS = tuple(f"burst-0-{number}" for number in range(4))
 GOOGLE = "--project", PROJECT, "--image", "registry.test/flux"
-ENTRY = "[burst.providers]\ngke = tests.plugins.gke.installed:InstalledGke\n"
+OURS = "flux-burst-orchestrator"
+PROVIDER = "burst_gke.provider:GkeProvider"
 # As typed in the first experiment, where the values of variables stand.
 SEED = """
 python3 run-burst.py --project ${GOOGLE_PROJECT} --cluster-name flux-external-cluster --flux-operator-yaml ./external-config/flux-operator-dev.yaml \\
@@ -78,7 +79,7 @@ def gke() -> Gke:
 
 
 class Runner:
-    """Runs it in this process, with another `gke` installed after ours."""
+    """Runs it in this process, with another `gke` in the place of ours."""
 
     def __init__(self, gke: Gke, directory: Path, patch: pytest.MonkeyPatch) -> None:
         self._gke = gke
@@ -88,11 +89,15 @@ class Runner:
     @contextmanager
     def about(self, uri: str, config: Path) -> Iterator[Run]:
         """Yield how to run it about a lead; leave nothing of what it makes."""
-        info = self._directory / "other_gke-1.dist-info"
+        info = self._directory / f"{OURS.replace('-', '_')}-1.dist-info"
         info.mkdir()
-        (info / "METADATA").write_text("Name: other-gke\nVersion: 1\n")
-        (info / "entry_points.txt").write_text(ENTRY)
-        self._patch.setattr(sys, "path", [*sys.path, str(self._directory)])
+        (info / "METADATA").write_text(f"Name: {OURS}\nVersion: 1\n")
+        points = distribution(OURS).read_text("entry_points.txt") or ""
+        assert PROVIDER in points
+        other = "tests.plugins.gke.installed:InstalledGke"
+        (info / "entry_points.txt").write_text(points.replace(PROVIDER, other))
+        # Of two packages with one name, the first on the path counts.
+        self._patch.setattr(sys, "path", [str(self._directory), *sys.path])
 
         def run(*words: str) -> CommandResult:
             more = ("-c", str(config), "--uri", uri)
