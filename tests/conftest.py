@@ -128,6 +128,18 @@ def _logger_as_it_was() -> Iterator[None]:
     logger.setLevel(level)
 
 
+@pytest.fixture(autouse=True)
+def _ctrl_c_as_it_was() -> Iterator[None]:
+    """Undo what Flux's Python does to Ctrl-C.
+
+    It waits with the default handler, which it leaves after an error. Where a later
+    test presses Ctrl-C in this process, that would end the process.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, handler)
+
+
 def _missing() -> dict[str, str]:
     """Return the marks whose tests cannot run on this machine, and for want of what."""
     lacking = {
