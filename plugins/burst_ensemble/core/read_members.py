@@ -148,7 +148,7 @@ def _offered_price(member: MemberSpec, nodes: TaggedNodes) -> float:
 
 
 def is_over(one: Ensemble, nodes: TaggedNodes, pending: Collection[Tag]) -> bool:
-    """Tell whether an ensemble has ended and neither a burst nor a job is left.
+    """Tell whether an ensemble has ended and no burst, job or command is left.
 
     `pending` is `nodes.tags_waiting()`. A job that runs is on a burst. A job that waits
     may be left without a burst, if its member had none when it ended. Returns False
@@ -161,7 +161,9 @@ def is_over(one: Ensemble, nodes: TaggedNodes, pending: Collection[Tag]) -> bool
         return False
     # No ensemble ends jobs whose tag names a member that does not exist.
     return not any(
-        member.tag in pending for member in one.members if not member.spec.is_external
+        member.tag in pending or member.record.unconfirmed_commands
+        for member in one.members
+        if not member.spec.is_external
     )
 
 
