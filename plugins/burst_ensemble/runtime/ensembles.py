@@ -133,6 +133,11 @@ class Ensembles:
             lambda current: begin_ensemble(Seen(current, nodes, now), start)
         )
 
+    def make_due(self, name: str) -> None:
+        """Have the next step of an ensemble be due now: a person has changed it."""
+        if name in self._made:
+            self._made[name].due = 0.0
+
     def look(self) -> None:
         """Take a step for each ensemble that is due.
 

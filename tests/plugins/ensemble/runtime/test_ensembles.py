@@ -244,6 +244,24 @@ def test_down_cancels_what_waits_and_lets_what_runs_end() -> None:
     assert site.records.live == []
 
 
+def test_what_a_person_asks_for_does_not_wait_for_the_next_check() -> None:
+    site = EnsembleSite()
+    site.up(**ONE, checkSeconds=3600)
+    site.once("md", "md")
+    site.step(2)
+    site.ask("resize", member="a", nodes=2)
+    site.step(4)
+    assert (site.live("a"), len(site.sim.lead.running())) == (2, 2)
+    site.ask("submit", member="a", jobs="md")
+    site.step()
+    (waits,) = set(site.sim.lead.jobs) - set(site.sim.lead.running())
+    site.down()
+    site.step()
+    assert site.sim.lead.jobs[waits].state is JobState.INACTIVE
+    assert site.live("a") == 0
+    assert len(site.sim.lead.running()) == 2
+
+
 def test_a_job_that_is_submitted_after_its_end_is_canceled() -> None:
     site, _ = started()
     site.step(2)
@@ -756,8 +774,8 @@ def test_where_nobody_tells_of_external_members_nothing_is_decided_for_them() ->
     far = {"name": "far", "mode": "external", "min": 0, "jobs": jobs}
     says = site.up(members=[far, MEMBER])
     site.step(2)
-    assert says["far"].saw == []
-    assert says["a"].saw
+    assert says["far"].saw == says["a"].saw == []
+    assert "leave in_daemon out of" in site.shown()["member"]["trouble"]
     assert "queue" not in site.shown("far")
     site.down()
     site.step(3)
