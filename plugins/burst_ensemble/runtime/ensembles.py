@@ -160,9 +160,7 @@ class Ensembles:
             try:
                 running = self._running(one)
                 over = is_over(one, nodes, pending)
-                running.note_over(over)
-                if not over:
-                    self._step_if_due(running, one, nodes)
+                self._step_if_due(running, one, nodes, over=over)
             except BurstError as error:
                 self._say(name, str(error))
             except BaseException as error:  # noqa: BLE001 - it must not end others
@@ -194,11 +192,20 @@ class Ensembles:
         return running
 
     def _step_if_due(
-        self, running: _Running, one: Ensemble, nodes: TaggedNodes
+        self, running: _Running, one: Ensemble, nodes: TaggedNodes, *, over: bool
     ) -> None:
+        """Take the step of an ensemble if it is due.
+
+        One that is over has a last step, which counts how its last jobs ended: the lead
+        forgets them. It goes on if somebody submits a job with its tag.
+        """
+        if over != math.isinf(running.due):
+            running.due = 0.0
         if self._clock() >= running.due:
             running.due = self._clock() + float(one.start.spec.check)
             self._step(running, one, nodes)
+            if over and running.due:
+                running.due = math.inf
 
     def _step(self, running: _Running, one: Ensemble, nodes: TaggedNodes) -> None:
         name, now = one.record.name, nodes.now
@@ -295,16 +302,7 @@ class _Running:
         self.fault = ""
         """Why it has no algorithms; empty if it has them."""
         self.due = 0.0
-
-    def note_over(self, over: bool) -> None:
-        """Note whether no step is due for it any more.
-
-        One that is over may have to go on: somebody submits a job with its tag.
-        """
-        if over:
-            self.due = math.inf
-        elif math.isinf(self.due):
-            self.due = 0.0
+        """Infinity once it is over."""
 
 
 def _log_refusals(before: EnsembleRecord, member: str, what: Done) -> None:

@@ -262,6 +262,25 @@ def test_what_a_person_asks_for_does_not_wait_for_the_next_check() -> None:
     assert len(site.sim.lead.running()) == 2
 
 
+def test_the_outcome_of_its_last_jobs_stays_on_record() -> None:
+    """The lead forgets the jobs, which ended between two checks."""
+    site = EnsembleSite()
+    site.up(**ONE, checkSeconds=3600)
+    site.once("md")
+    site.step(2)
+    (job,) = site.sim.lead.running()
+    site.down()
+    site.step()
+    site.end_job(job)
+    site.step(4)
+    (before,) = site.rows()
+    assert before["state"] == "ended"
+    assert before["members"]["a"]["jobs"]["md"]["tally"]["success"] == 1
+    del site.sim.lead.jobs[job]
+    site.sim.tick()
+    assert site.rows() == [before]
+
+
 def test_a_job_that_is_submitted_after_its_end_is_canceled() -> None:
     site, _ = started()
     site.step(2)
