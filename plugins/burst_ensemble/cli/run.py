@@ -142,11 +142,10 @@ def down(name: str, note: str, target: Target, *, no_wait: bool) -> None:
     """
     with target.lead() as lead:
         ask_ensembles(lead, "ensemble-down", {"name": name, "note": note})
+        click.echo(f"ensemble {name} is being taken down")
         if not no_wait:
             _wait_for_end(lead, name)
             click.echo(f"ensemble {name} has ended; nothing of it is left")
-        else:
-            click.echo(f"ensemble {name} is being taken down")
 
 
 def print_ensemble(row: Row, listing: Listing) -> None:
@@ -217,7 +216,7 @@ def _member_state(row: Row) -> str:
         return "unreadable"
     if member["ended"] is None:
         return "running"
-    return "ending" if member["bursts"] else "ended"
+    return "ending" if member["bursts"] or "queue" in row else "ended"
 
 
 def _lasted(member: Row) -> float:
@@ -229,6 +228,9 @@ def _lasted(member: Row) -> float:
 def _note(row: Row) -> str:
     member = row["member"]
     found = member["trouble"] or member["waits_for"] or member["why"]
+    if member["ended"] is not None:
+        # What the end waits for, such as a job that runs.
+        found = next(filter(None, (b["note"] for b in member["bursts"])), found)
     return "; ".join(filter(None, (found, member["never_taken"]))) or "-"
 
 
