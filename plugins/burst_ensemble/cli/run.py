@@ -28,7 +28,7 @@ from burst.lead import Lead
 from burst.model.decision import moment
 from burst.runtime.connect import connect
 from burst.wakeup import on_signals
-from burst_ensemble.cli.check import served_providers
+from burst_ensemble.cli.check import served_providers, warn_of_endless
 from burst_ensemble.core.record import spec_tables
 from burst_ensemble.runtime.client import ask_ensembles
 from burst_ensemble.runtime.files import environment_of
@@ -65,7 +65,8 @@ def up(file: Path, target: Target) -> None:
     PYTHONPATH, VIRTUAL_ENV.
     """
     with target.lead() as lead:
-        loaded, _ = read_ensemble(file, served_providers(lead))
+        loaded, algorithms = read_ensemble(file, served_providers(lead))
+        warn_of_endless(loaded.spec, algorithms)
         environment = environment_of(os.environ, {})
         asked = {"tables": spec_tables(loaded.spec), "environment": environment}
         row = ask_ensembles(lead, "ensemble-up", asked)
