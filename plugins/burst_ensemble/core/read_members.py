@@ -14,6 +14,7 @@ from burst.model.active_job import JobOutcome
 from burst.model.burst import Tag
 from burst.model.jobid import JobId
 from burst.model.lead import PENDING, JobState
+from burst.provider import Offer
 from burst_ensemble.config.spec import MemberSpec
 from burst_ensemble.core.job_rows import (
     GROUP,
@@ -73,7 +74,7 @@ def _read_member(
     reading = msgspec.structs.replace(
         counted.reading,
         spent=after.settled + sum(burst.cost for burst in live),
-        price=live[-1].price if live else _offered_price(member.spec, nodes),
+        price=live[-1].price if live else offered_price(member.spec, nodes.offers),
     )
     return MemberState(_with_nodes(reading, live), counted.member)
 
@@ -134,14 +135,16 @@ def _settle(before: MemberRecord, gone: Sequence[TaggedBurst]) -> MemberRecord:
     )
 
 
-def _offered_price(member: MemberSpec, nodes: TaggedNodes) -> float:
+def offered_price(member: MemberSpec, offers: Mapping[str, Sequence[Offer]]) -> float:
     """Return the price of the offer that a member without nodes would take.
 
-    At price 0 it would attract the jobs that go to the cheapest member.
+    `offers` has those of each provider.
+
+    At price 0 the member would attract the jobs that go to the cheapest member.
     """
     fit = [
         offer.price
-        for offer in nodes.offers.get(member.provider, ())
+        for offer in offers.get(member.provider, ())
         if offer.name == (member.offer or offer.name) and offer.max_nodes >= member.min
     ]
     return min(fit, default=0.0)
