@@ -133,18 +133,20 @@ def _choose_slots(seen: Seen, spec: EnsembleSpec) -> dict[str, tuple[str, ...]]:
     # The largest first, so that small members leave the large slots to them.
     joined = (member for member in spec.members if member.mode == "joined")
     for member in sorted(joined, key=lambda each: -each.max):
-        fit = [
+        left = [
             slot
             for slot in nodes.slots
-            if slot.size >= member.max
-            and slot.hosts not in taken
+            if slot.hosts not in taken
             and may_lease(member.provider, only_for(slot, nodes.offers.keys()))
         ]
+        fit = [slot for slot in left if slot.size >= member.max]
         if not fit:
+            most = max((slot.size for slot in left), default=0)
+            smaller = f", or set max to {most} or less" if left else ""
             raise BurstError(
                 f"member {member.name}: no rank slot of {member.max} nodes is left for"
                 f" it on provider {member.provider}; each member has a slot of its own",
-                "add one with burst lead add-slot, or set a smaller max",
+                f"add one with burst lead add-slot{smaller}",
             )
         slot = min(fit, key=lambda each: (each.size, each.ranks))
         taken.add(slot.hosts)

@@ -540,6 +540,39 @@ def test_a_step_that_is_under_way_does_not_take_back_what_a_person_does() -> Non
     assert site.records.live == []
 
 
+@pytest.mark.parametrize(
+    ("member", "refused"),
+    [
+        ({"provider": "x"}, "there is no provider x.*the daemon has local"),
+        ({"offer": "x"}, "provider local has no offer x.*it has nodes"),
+        ({"max": 99}, "no rank slot of 99 nodes.*add-slot, or set max to 4 or less"),
+        ({"count": 1}, ""),
+    ],
+)
+def test_what_no_daemon_could_make_is_refused(
+    member: dict[str, Any], refused: str
+) -> None:
+    site = EnsembleSite()
+    site.algorithms["a"] = Scripted()
+    tables = {"name": "sweep", "members": [{**MEMBER, **member}]}
+    if refused:
+        with pytest.raises(BurstError) as error:
+            site.ask("up", tables=tables)
+        assert re.search(refused, f"{error.value.what}; {error.value.advice}")
+    else:
+        site.ask("up", tables=tables)
+        site.step()
+        assert site.member("a").nodes == 1
+
+
+def test_without_a_rank_slot_that_is_left_no_smaller_member_is_advised() -> None:
+    site = EnsembleSite()
+    members = [{**MEMBER, "name": f"m{n}"} for n in range(len(site.seen.nodes.slots))]
+    with pytest.raises(BurstError) as error:
+        site.up(members=[*members, {**MEMBER, "max": 1}])
+    assert error.value.advice == "add one with burst lead add-slot"
+
+
 def test_a_person_submits_jobs_of_the_file() -> None:
     site = EnsembleSite()
     site.up(
