@@ -45,7 +45,7 @@ from burst_ensemble_replay.simulator import (
 def _end(row: Row) -> str:
     if row["trouble"]:
         return f"stopped: {row['trouble']}"
-    return row["end"] or f"still there, {row['nodes']} nodes"
+    return row["end"] or f"still there, {counted(row['nodes'], 'node')}"
 
 
 _ROWS = (

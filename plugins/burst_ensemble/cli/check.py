@@ -131,7 +131,9 @@ def _algorithm(spec: AlgorithmSpec) -> str:
 
 
 def _option(key: str, value: Any) -> str:
-    return f"{len(value)} {key}" if isinstance(value, list) else f"{key} {value}"
+    if isinstance(value, list):
+        return counted(len(value), key.removesuffix("s"))
+    return f"{key} {value}"
 
 
 def _job(job: JobSpec) -> str:

@@ -19,6 +19,7 @@ from functools import partial
 from burst import log
 from burst.core.tagged_nodes import TaggedNodes
 from burst.errors import BurstError, ConfigError, Late, Unreadable
+from burst.model.decision import count_nodes
 from burst_ensemble.algorithm import MemberView, Memory
 from burst_ensemble.config.file import EnsembleFile
 from burst_ensemble.config.settings import ensemble_settings
@@ -323,8 +324,9 @@ def _log_changes(name: str, before: EnsembleRecord, after: EnsembleRecord) -> No
         if now.ended is not None and was.ended is None:
             log.say("ensemble %s: %s ends: %s", name, member, now.why)
         elif was.nodes != now.nodes:
-            text = "ensemble %s: %s has %d nodes, after %d: %s"
-            log.say(text, name, member, now.nodes, was.nodes, now.why)
+            text = "ensemble %s: %s has %s, after %d: %s"
+            size = count_nodes(now.nodes)
+            log.say(text, name, member, size, was.nodes, now.why)
         if now.fault and not was.fault:
             text = "ensemble %s: %s stays as it is: %s"
             log.say(text, name, member, now.fault, level=logging.WARNING)

@@ -31,7 +31,7 @@ def test_check_says_each_member_its_algorithm_and_the_limits(place: Path) -> Non
     assert "at most 8 nodes and 5.00 of money and 2h" in lines[0]
     assert "5 x two (2 nodes, 10m)" in lines[2]
     assert "workload-demand (scaleChecks 3)" in lines[2]
-    assert "triggers (1 rules)" in lines[3]
+    assert "triggers (1 rule)" in lines[3]
     assert lines[4] == "for whichever member is first: 2 x any (1 node)"
 
 

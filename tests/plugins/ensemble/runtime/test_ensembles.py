@@ -591,7 +591,7 @@ def test_a_person_submits_jobs_of_the_file() -> None:
         submit("a", "md", 1)
     site.step()
     assert len(site.lead.names) == 2
-    with pytest.raises(BurstError, match="the file has 1 jobs of md left, not 2"):
+    with pytest.raises(BurstError, match="of jobs md the file has 1 left, not 2"):
         submit("a", "md", 2)
     submit("b", "all", 5)
     site.step()
