@@ -83,23 +83,22 @@ class Ensembles:
         self._looked = -math.inf
         """When the daemon was asked last, in seconds since the epoch."""
         self._closing = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._stepping = threading.Lock()
+        """Held while it uses the lead."""
 
     def start(self) -> None:
         """Begin to run the ensembles that are on record."""
-        self._thread = threading.Thread(
-            target=self._run, name="burst-ensembles", daemon=True
-        )
-        self._thread.start()
+        threading.Thread(target=self._run, name="burst-ensembles", daemon=True).start()
 
     def close(self) -> None:
         """End after the present step, and wait up to two seconds for that.
 
-        Nothing is recorded after that.
+        Nothing is recorded after that. An answer of the daemon is not waited for: it
+        may wait for a first tick, which does not come any more.
         """
         self._closing.set()
-        if self._thread is not None:
-            self._thread.join(_CLOSE_S)
+        if self._stepping.acquire(timeout=_CLOSE_S):
+            self._stepping.release()
         self._store.close()
 
     def _run(self) -> None:
@@ -107,7 +106,8 @@ class Ensembles:
             try:
                 self.look()
             except BurstError as error:
-                self._say("", str(error))
+                if not self._closing.is_set():
+                    self._say("", str(error))
             except BaseException as error:  # noqa: BLE001 - the thread must not end
                 log.failure("checking the ensembles failed", error=error)
             else:
@@ -144,15 +144,20 @@ class Ensembles:
 
         The daemon is asked only if one is due, or was not asked for `_REST_S`.
         """
-        ensembles, now = self._store.read(), self._clock()
+        with self._stepping:
+            ensembles, now = self._store.read(), self._clock()
         has_rested = not 0 <= now - self._looked < _REST_S
         if not has_rested and not any(map(self._is_due, ensembles.values())):
             return
         nodes = self._daemon.nodes()
-        if not nodes.is_read:
-            return
-        self._looked = now
-        for burst in lost_members(self._store.unread - ensembles.keys(), nodes):
+        with self._stepping:
+            if nodes.is_read and not self._closing.is_set():
+                self._looked = now
+                self._take_steps(nodes)
+
+    def _take_steps(self, nodes: TaggedNodes) -> None:
+        known = self._store.read().keys()
+        for burst in lost_members(self._store.unread - known, nodes):
             note = "the record of its ensemble cannot be read"
             self._daemon.call("down", {"burst": burst.id, "note": note})
         self._files.look(self._daemon.settings(), nodes)

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import re
+import threading
+import time
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -817,6 +819,26 @@ def test_a_look_that_fails_is_not_the_last(caplog: pytest.LogCaptureFixture) -> 
         ensembles.close()
     assert "ensembles: the daemon finished no" in caplog.text
     assert "checking the ensembles failed" in caplog.text
+
+
+def test_its_end_waits_for_a_step_and_not_for_the_daemon() -> None:
+    """Before the first tick the daemon answers nothing, and that may never come."""
+    site = EnsembleSite()
+    asked, goes_on = threading.Event(), threading.Event()
+
+    def call(*_: object) -> NoReturn:
+        asked.set()
+        goes_on.wait()
+        raise BurstError("the daemon is starting")
+
+    daemon = site.client()._replace(call=call)
+    waits = Ensembles(daemon, lambda _: {}, None, site.store)
+    waits.start()
+    assert asked.wait(10)
+    began = time.monotonic()
+    waits.close()
+    assert time.monotonic() - began < 1
+    goes_on.set()
 
 
 def test_where_nobody_tells_of_external_members_nothing_is_decided_for_them() -> None:
