@@ -25,7 +25,7 @@ from burst_ensemble.config.file import EnsembleFile
 from burst_ensemble.config.settings import ensemble_settings
 from burst_ensemble.core.commands import begin_ensemble
 from burst_ensemble.core.controller import confirm_run, look, note_failure
-from burst_ensemble.core.intents import Done, Intent, SubmitJobs
+from burst_ensemble.core.intents import Done, Intent, RunCustom, SubmitJobs
 from burst_ensemble.core.job_rows import MemberState
 from burst_ensemble.core.read_members import (
     is_over,
@@ -279,7 +279,8 @@ class Ensembles:
             raise first
 
     def _do_one(self, before: Ensemble, intent: Intent) -> Done:
-        if not before.start.spec.member(intent.member).is_external:
+        is_external = before.start.spec.member(intent.member).is_external
+        if not is_external or isinstance(intent, RunCustom):
             return self._actions.do(before, intent)
         # An agent only submits jobs, and it does so when it reports.
         if self._external is None or not isinstance(intent, SubmitJobs):
