@@ -3,14 +3,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 from burst_ensemble.cli.check import known_providers
+from burst_ensemble.config.spec import EnsembleSpec
+from burst_ensemble.core.read_members import offered_price
 from burst_ensemble.runtime.read_file import read_ensemble
+from burst_replay.policy_files import read_offers
 from burst_replay.read_trace import read_trace
+from burst_replay.site import DEFAULT_PRICE, sold_offers
 
 from burst.cli.listing import (
     Column,
@@ -27,6 +32,7 @@ from burst.cli.progress import show_progress
 from burst.cli.target import Target, target_options
 from burst.errors import ConfigError
 from burst.model.fsd import format_fsd
+from burst.provider import Offer
 from burst_ensemble_replay.member import NodeTimes
 from burst_ensemble_replay.simulator import (
     EnsembleOutcome,
@@ -39,7 +45,7 @@ from burst_ensemble_replay.simulator import (
 def _end(row: Row) -> str:
     if row["trouble"]:
         return f"stopped: {row['trouble']}"
-    return row["end"] or f"still there, {row['nodes']} nodes"
+    return row["end"] or f"still there, {counted(row['nodes'], 'node')}"
 
 
 _ROWS = (
@@ -87,10 +93,9 @@ _ROWS = (
 )
 @click.option(
     "--price",
-    default=1.0,
-    show_default=True,
     type=Finite(),
-    help="Price of a node for an hour.",
+    help="Price of a node for an hour. Default: that of the member's offer in the"
+    " settings, or 1 if no offer has a price.",
 )
 @duration_option(
     "--longest",
@@ -115,9 +120,12 @@ def replay(path: Path, target: Target, listing: Listing, **options: Any) -> None
                 " say how large it is",
                 "try a copy of the file in which it is a joined member",
             )
-    times = NodeTimes(options["boot"], options["teardown"], options["price"])
+    price = options["price"]
+    prices = _prices(target, file.spec) if price is None else {}
+    usual = DEFAULT_PRICE if price is None else price
+    times = NodeTimes(options["boot"], options["teardown"], usual)
     workload = _workload(options)
-    simulator = EnsembleSimulator(file.spec, algorithms, times, workload)
+    simulator = EnsembleSimulator(file.spec, algorithms, times, workload, prices)
     longest = options["longest"]
     with show_progress(path.name, int(longest), "s") as show:
         outcome = simulator.run(longest, lambda now: show(int(now)))
@@ -128,6 +136,17 @@ def replay(path: Path, target: Target, listing: Listing, **options: Any) -> None
     print_rows(list(told["members"]), _ROWS, listing)
     if listing.form is None:
         click.echo(_remark(outcome))
+
+
+def _prices(target: Target, spec: EnsembleSpec) -> Mapping[str, float]:
+    """Return the price of each member's nodes by the settings, if there are some."""
+    path, settings = target.find(), target.settings()
+    if path is None:
+        return {}
+    sold: dict[str, list[Offer]] = {}
+    for each in sold_offers(settings, read_offers(path, settings)):
+        sold.setdefault(each.provider, []).append(each.offer)
+    return {member.name: offered_price(member, sold) for member in spec.members}
 
 
 def _workload(options: dict[str, Any]) -> Workload:

@@ -97,7 +97,9 @@ class EnsembleSimulator:
         algorithms: Algorithms,
         times: NodeTimes,
         workload: Workload,
+        prices: Mapping[str, float] | None = None,
     ) -> None:
+        """`prices` has members whose nodes have another price than `times`, by name."""
         self._spec = spec
         self._algorithms, self._calls = algorithms, AlgorithmCalls(self._call)
         self._told: set[str] = set()
@@ -107,7 +109,7 @@ class EnsembleSimulator:
         self.members = {
             each.name: (
                 SimulatedIsolatedMember if each.is_isolated else SimulatedMember
-            )(times)
+            )(_priced(times, (prices or {}).get(each.name)))
             for each in spec.members
         }
         self._most = {each.name: each.max for each in spec.members}
@@ -216,6 +218,10 @@ class EnsembleSimulator:
                 for name, member in self.members.items()
             ),
         )
+
+
+def _priced(times: NodeTimes, price: float | None) -> NodeTimes:
+    return times if price is None else msgspec.structs.replace(times, price=price)
 
 
 def _member_outcome(

@@ -73,7 +73,7 @@ def _warnings(
 
 def _with_providers(path: Path, settings: Settings, options: SiteOptions) -> Site:
     """Return the site that a file describes, and print how nodes are bought there."""
-    site = options.site(settings, _offers(path, settings))
+    site = options.site(settings, read_offers(path, settings))
     idle, first = site.settings.deadlines.idle, site.offers[0]
     if math.isinf(idle):
         raise ConfigError(
@@ -109,7 +109,7 @@ def _left_out(settings: Settings, trace: Trace) -> Iterator[str]:
             yield f"standing minimum left out: {text}; its nodes are not in the figures"
 
 
-def _offers(path: Path, settings: Settings) -> Mapping[str, Sequence[Offer]]:
+def read_offers(path: Path, settings: Settings) -> Mapping[str, Sequence[Offer]]:
     """Return the offers of a file's plug-ins, without asking a cloud for them."""
     known: dict[str, Sequence[Offer]] = {}
     for name, table in settings.providers.items():

@@ -34,6 +34,7 @@ from burst_ensemble.config.spec import (
     MemberSpec,
 )
 from burst_ensemble.core.record import spec_tables
+from burst_ensemble.runtime.algorithms import Algorithms
 from burst_ensemble.runtime.read_file import (
     KnownProviders,
     providers_of_daemon,
@@ -74,7 +75,8 @@ def check(path: Path, target: Target, listing: Listing) -> None:
     Members name providers: those of the settings, or of the daemon that serves the lead
     if no settings file is found. Nothing is made.
     """
-    file, _ = read_ensemble(path, known_providers(target))
+    file, algorithms = read_ensemble(path, known_providers(target))
+    warn_of_endless(file.spec, algorithms)
     rows = [_row(member) for member in file.spec.members]
     if listing.as_json:
         print_json(spec_tables(file.spec))
@@ -85,6 +87,20 @@ def check(path: Path, target: Target, listing: Listing) -> None:
     if listing.form is None:
         for job in file.spec.jobs:
             click.echo(f"for whichever member is first: {_job(job)}")
+
+
+def warn_of_endless(spec: EnsembleSpec, algorithms: Algorithms) -> None:
+    """Warn of members that nothing in the file ends."""
+    if spec.limits.money or not math.isinf(spec.limits.time):
+        return
+    for name, its in algorithms.items():
+        if all(getattr(each, "never_ends", False) for each in its.values()):
+            click.echo(
+                f"warning: nothing in the file ends member {name}, and its nodes cost"
+                " until burst ensemble down; set time or money under [limits], or also"
+                " list the algorithm stop",
+                err=True,
+            )
 
 
 def known_providers(target: Target) -> KnownProviders:
@@ -115,7 +131,9 @@ def _algorithm(spec: AlgorithmSpec) -> str:
 
 
 def _option(key: str, value: Any) -> str:
-    return f"{len(value)} {key}" if isinstance(value, list) else f"{key} {value}"
+    if isinstance(value, list):
+        return counted(len(value), key.removesuffix("s"))
+    return f"{key} {value}"
 
 
 def _job(job: JobSpec) -> str:

@@ -28,7 +28,7 @@ from burst.lead import Lead
 from burst.model.decision import moment
 from burst.runtime.connect import connect
 from burst.wakeup import on_signals
-from burst_ensemble.cli.check import served_providers
+from burst_ensemble.cli.check import served_providers, warn_of_endless
 from burst_ensemble.core.record import spec_tables
 from burst_ensemble.runtime.client import ask_ensembles
 from burst_ensemble.runtime.files import environment_of
@@ -65,7 +65,8 @@ def up(file: Path, target: Target) -> None:
     PYTHONPATH, VIRTUAL_ENV.
     """
     with target.lead() as lead:
-        loaded, _ = read_ensemble(file, served_providers(lead))
+        loaded, algorithms = read_ensemble(file, served_providers(lead))
+        warn_of_endless(loaded.spec, algorithms)
         environment = environment_of(os.environ, {})
         asked = {"tables": spec_tables(loaded.spec), "environment": environment}
         row = ask_ensembles(lead, "ensemble-up", asked)
@@ -142,11 +143,10 @@ def down(name: str, note: str, target: Target, *, no_wait: bool) -> None:
     """
     with target.lead() as lead:
         ask_ensembles(lead, "ensemble-down", {"name": name, "note": note})
+        click.echo(f"ensemble {name} is being taken down")
         if not no_wait:
             _wait_for_end(lead, name)
             click.echo(f"ensemble {name} has ended; nothing of it is left")
-        else:
-            click.echo(f"ensemble {name} is being taken down")
 
 
 def print_ensemble(row: Row, listing: Listing) -> None:
@@ -217,7 +217,7 @@ def _member_state(row: Row) -> str:
         return "unreadable"
     if member["ended"] is None:
         return "running"
-    return "ending" if member["bursts"] else "ended"
+    return "ending" if member["bursts"] or "queue" in row else "ended"
 
 
 def _lasted(member: Row) -> float:
@@ -229,6 +229,9 @@ def _lasted(member: Row) -> float:
 def _note(row: Row) -> str:
     member = row["member"]
     found = member["trouble"] or member["waits_for"] or member["why"]
+    if member["ended"] is not None:
+        # What the end waits for, such as a job that runs.
+        found = next(filter(None, (b["note"] for b in member["bursts"])), found)
     return "; ".join(filter(None, (found, member["never_taken"]))) or "-"
 
 

@@ -10,6 +10,7 @@ import msgspec
 from burst.core.plan.slots import may_lease, only_for
 from burst.errors import BurstError
 from burst.model.burst import Tag
+from burst.model.decision import count_nodes
 from burst_ensemble.algorithm import SUBMIT_MOST, MemberDecision
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core import controller
@@ -82,7 +83,7 @@ def submit_jobs(one: Ensemble, member: str, group: str, count: int) -> EnsembleR
     given = len(record.members[member].unconfirmed)
     if given < count:
         raise BurstError(
-            f"the file has {given} jobs of {group} left, not {count}",
+            f"of jobs {group} the file has {given} left, not {count}",
             "set count = 0 in the file to allow any number",
         )
     return record
@@ -102,7 +103,7 @@ def resize_member(one: Ensemble, member: str, nodes: int, now: float) -> Ensembl
         )
     if not spec.min <= nodes <= spec.max:
         raise BurstError(
-            f"{whose} cannot have {nodes} nodes",
+            f"{whose} cannot have {count_nodes(nodes)}",
             f"the file allows {spec.min} to {spec.max}",
         )
     return resized(one.record, member, nodes, "resized by hand", now)
@@ -133,18 +134,21 @@ def _choose_slots(seen: Seen, spec: EnsembleSpec) -> dict[str, tuple[str, ...]]:
     # The largest first, so that small members leave the large slots to them.
     joined = (member for member in spec.members if member.mode == "joined")
     for member in sorted(joined, key=lambda each: -each.max):
-        fit = [
+        left = [
             slot
             for slot in nodes.slots
-            if slot.size >= member.max
-            and slot.hosts not in taken
+            if slot.hosts not in taken
             and may_lease(member.provider, only_for(slot, nodes.offers.keys()))
         ]
+        fit = [slot for slot in left if slot.size >= member.max]
         if not fit:
+            most = max((slot.size for slot in left), default=0)
+            smaller = f", or set max to {most} or less" if left else ""
             raise BurstError(
-                f"member {member.name}: no rank slot of {member.max} nodes is left for"
-                f" it on provider {member.provider}; each member has a slot of its own",
-                "add one with burst lead add-slot, or set a smaller max",
+                f"member {member.name}: no rank slot of {count_nodes(member.max)} is"
+                f" left for it on provider {member.provider}; each member has a slot of"
+                " its own",
+                f"add one with burst lead add-slot{smaller}",
             )
         slot = min(fit, key=lambda each: (each.size, each.ranks))
         taken.add(slot.hosts)

@@ -37,7 +37,13 @@ from burst_ensemble.core.record import (
 )
 from burst_ensemble.core.sizes import decide_sizes
 from burst_ensemble.core.views import make_views, take_in
-from burst_ensemble.core.wishes import Answer, Wish, give_jobs, merge_answers
+from burst_ensemble.core.wishes import (
+    Answer,
+    Wish,
+    give_commands,
+    give_jobs,
+    merge_answers,
+)
 
 
 class EnsembleStep(msgspec.Struct, frozen=True):
@@ -92,6 +98,7 @@ def take_step(
     for name, wish in wishes.items():
         memory = {**record.members[name].memory, **wish.decision.memory}
         record = record.with_member(name, fault=wish.fault, memory=memory)
+        record = give_commands(record, name, wish.decision.custom)
     record = _end_members(spec, record, wishes, readings, now)
     usable = {
         name: wish.decision
@@ -247,7 +254,6 @@ def _ended(record: EnsembleRecord, name: str, why: str, now: float) -> EnsembleR
         ended=now,
         why=why,
         unconfirmed=(),
-        unconfirmed_commands=(),
         fault="",
     )
 
@@ -268,9 +274,14 @@ def _intents(
     ends: list[Intent] = []
     shrinks: list[Intent] = []
     grows: list[Intent] = []
-    rest: list[Intent] = []
+    jobs: list[Intent] = []
+    commands: list[Intent] = []
     for name, reading in readings.items():
         member = record.members[name]
+        commands += [
+            RunCustom(member=name, command=command, number=number)
+            for number, command in member.unconfirmed_commands
+        ]
         if member.ended is not None:
             if reading.nodes_paid or reading.queue.active:
                 ends.append(EndMember(member=name, why=member.why))
@@ -279,9 +290,5 @@ def _intents(
             resize = ResizeMember(member=name, nodes=member.nodes, why=member.why)
             (grows if member.nodes > reading.size else shrinks).append(resize)
         if member.unconfirmed:
-            rest.append(SubmitJobs(member=name, jobs=member.unconfirmed))
-        rest += [
-            RunCustom(member=name, command=command, number=number)
-            for number, command in member.unconfirmed_commands
-        ]
-    return [*ends, *shrinks, *grows, *rest]
+            jobs.append(SubmitJobs(member=name, jobs=member.unconfirmed))
+    return [*ends, *shrinks, *grows, *jobs, *commands]

@@ -14,6 +14,7 @@ from burst.model.active_job import JobOutcome
 from burst.model.burst import Tag
 from burst.model.jobid import JobId
 from burst.model.lead import PENDING, JobState
+from burst.provider import Offer
 from burst_ensemble.config.spec import MemberSpec
 from burst_ensemble.core.job_rows import (
     GROUP,
@@ -73,7 +74,7 @@ def _read_member(
     reading = msgspec.structs.replace(
         counted.reading,
         spent=after.settled + sum(burst.cost for burst in live),
-        price=live[-1].price if live else _offered_price(member.spec, nodes),
+        price=live[-1].price if live else offered_price(member.spec, nodes.offers),
     )
     return MemberState(_with_nodes(reading, live), counted.member)
 
@@ -134,21 +135,23 @@ def _settle(before: MemberRecord, gone: Sequence[TaggedBurst]) -> MemberRecord:
     )
 
 
-def _offered_price(member: MemberSpec, nodes: TaggedNodes) -> float:
+def offered_price(member: MemberSpec, offers: Mapping[str, Sequence[Offer]]) -> float:
     """Return the price of the offer that a member without nodes would take.
 
-    At price 0 it would attract the jobs that go to the cheapest member.
+    `offers` has those of each provider.
+
+    At price 0 the member would attract the jobs that go to the cheapest member.
     """
     fit = [
         offer.price
-        for offer in nodes.offers.get(member.provider, ())
+        for offer in offers.get(member.provider, ())
         if offer.name == (member.offer or offer.name) and offer.max_nodes >= member.min
     ]
     return min(fit, default=0.0)
 
 
 def is_over(one: Ensemble, nodes: TaggedNodes, pending: Collection[Tag]) -> bool:
-    """Tell whether an ensemble has ended and neither a burst nor a job is left.
+    """Tell whether an ensemble has ended and no burst, job or command is left.
 
     `pending` is `nodes.tags_waiting()`. A job that runs is on a burst. A job that waits
     may be left without a burst, if its member had none when it ended. Returns False
@@ -161,7 +164,9 @@ def is_over(one: Ensemble, nodes: TaggedNodes, pending: Collection[Tag]) -> bool
         return False
     # No ensemble ends jobs whose tag names a member that does not exist.
     return not any(
-        member.tag in pending for member in one.members if not member.spec.is_external
+        member.tag in pending or member.record.unconfirmed_commands
+        for member in one.members
+        if not member.spec.is_external
     )
 
 

@@ -50,6 +50,9 @@ def ensemble_row(
     members = {}
     for each in Ensemble(one.start, record).members:
         row = member_row(each, views.get(each.name), nodes.bursts_of(each.tag))
+        reading = readings.get(each.name)
+        if reading is not None and reading.queue.active:
+            row["queue"] = msgspec.to_builtins(reading.queue)
         if each.name in external:
             row["member"] |= external[each.name].facts
         members[each.name] = row
@@ -70,7 +73,8 @@ def member_row(
     """Return the state of a member with these bursts.
 
     A member without a view has ended or could not be read: it has only what is on
-    record, which is `member` and the `tally` of each of `jobs`. `waits_for` says why it
+    record, which is `member` and the `tally` of each of `jobs`; `ensemble_row` adds the
+    `queue` while jobs of it are left. `waits_for` says why it
     has not reached its size, or does not have all its jobs; `never_taken` says why the
     lead will never accept a job.
     """

@@ -24,6 +24,7 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
+from burst.model.decision import count_nodes
 from burst_ensemble.algorithm import MemberDecision
 from burst_ensemble.config.spec import EnsembleSpec, MemberSpec
 from burst_ensemble.core.reading import SizedReading
@@ -103,13 +104,13 @@ def decide_sizes(
         limit = "what is left of [limits] money leaves"
     for name, size in nodes.items():
         wanted = wants[name].demand
-        limited = f"it wants {wanted} nodes, but {limit} {size}"
+        limited = f"it wants {count_nodes(wanted)}, but {limit} {size}"
         limited = limited if size < wanted else ""
         record = record.with_member(name, limited=limited)
         if size != live[name].nodes and size >= specs[name].min:
             why = wishes[name].why
             if wishes[name].nodes is None:
-                why = f"it begins with {size} nodes"
+                why = f"it begins with {count_nodes(size)}"
             why = f"{why}; {limited}" if limited else why
             record = resized(record, name, size, why, now)
     return record

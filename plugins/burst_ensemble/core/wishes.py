@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -111,7 +111,7 @@ COMMANDS_MOST = 20
 def give_jobs(
     spec: EnsembleSpec, record: EnsembleRecord, name: str, wish: MemberDecision
 ) -> EnsembleRecord:
-    """Return the record in which the member has the jobs and commands of a wish.
+    """Return the record in which the member has the jobs of a wish.
 
     It gets no jobs while `MemberRecord.waits_with_jobs` says so.
     """
@@ -132,14 +132,27 @@ def give_jobs(
             continue
         numbers[group] = number + 1
         given.append(JobRef(group, number, not is_own))
-    waiting = member.unconfirmed_commands
-    new = wish.custom[: max(0, COMMANDS_MOST - len(waiting))]
-    numbered = tuple(enumerate(new, member.commands))
     given_out = msgspec.structs.replace(record, shared=shared)
     return given_out.with_member(
         name,
         submitted=own,
         unconfirmed=(*member.unconfirmed, *given),
+    )
+
+
+def give_commands(
+    record: EnsembleRecord, name: str, commands: Sequence[str]
+) -> EnsembleRecord:
+    """Return the record in which the member has these commands, too.
+
+    They are run also if the member ends at this check: a command may save its results.
+    """
+    member = record.members[name]
+    waiting = member.unconfirmed_commands
+    new = commands[: max(0, COMMANDS_MOST - len(waiting))]
+    numbered = tuple(enumerate(new, member.commands))
+    return record.with_member(
+        name,
         commands=member.commands + len(new),
         unconfirmed_commands=(*waiting, *numbered),
     )

@@ -19,12 +19,13 @@ from functools import partial
 from burst import log
 from burst.core.tagged_nodes import TaggedNodes
 from burst.errors import BurstError, ConfigError, Late, Unreadable
+from burst.model.decision import count_nodes
 from burst_ensemble.algorithm import MemberView, Memory
 from burst_ensemble.config.file import EnsembleFile
 from burst_ensemble.config.settings import ensemble_settings
 from burst_ensemble.core.commands import begin_ensemble
 from burst_ensemble.core.controller import confirm_run, look, note_failure
-from burst_ensemble.core.intents import Done, Intent, SubmitJobs
+from burst_ensemble.core.intents import Done, Intent, RunCustom, SubmitJobs
 from burst_ensemble.core.job_rows import MemberState
 from burst_ensemble.core.read_members import (
     is_over,
@@ -82,23 +83,22 @@ class Ensembles:
         self._looked = -math.inf
         """When the daemon was asked last, in seconds since the epoch."""
         self._closing = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._stepping = threading.Lock()
+        """Held while it uses the lead."""
 
     def start(self) -> None:
         """Begin to run the ensembles that are on record."""
-        self._thread = threading.Thread(
-            target=self._run, name="burst-ensembles", daemon=True
-        )
-        self._thread.start()
+        threading.Thread(target=self._run, name="burst-ensembles", daemon=True).start()
 
     def close(self) -> None:
         """End after the present step, and wait up to two seconds for that.
 
-        Nothing is recorded after that.
+        Nothing is recorded after that. An answer of the daemon is not waited for: it
+        may wait for a first tick, which does not come any more.
         """
         self._closing.set()
-        if self._thread is not None:
-            self._thread.join(_CLOSE_S)
+        if self._stepping.acquire(timeout=_CLOSE_S):
+            self._stepping.release()
         self._store.close()
 
     def _run(self) -> None:
@@ -106,7 +106,8 @@ class Ensembles:
             try:
                 self.look()
             except BurstError as error:
-                self._say("", str(error))
+                if not self._closing.is_set():
+                    self._say("", str(error))
             except BaseException as error:  # noqa: BLE001 - the thread must not end
                 log.failure("checking the ensembles failed", error=error)
             else:
@@ -133,20 +134,30 @@ class Ensembles:
             lambda current: begin_ensemble(Seen(current, nodes, now), start)
         )
 
+    def make_due(self, name: str) -> None:
+        """Have the next step of an ensemble be due now: a person has changed it."""
+        if name in self._made:
+            self._made[name].due = 0.0
+
     def look(self) -> None:
         """Take a step for each ensemble that is due.
 
         The daemon is asked only if one is due, or was not asked for `_REST_S`.
         """
-        ensembles, now = self._store.read(), self._clock()
+        with self._stepping:
+            ensembles, now = self._store.read(), self._clock()
         has_rested = not 0 <= now - self._looked < _REST_S
         if not has_rested and not any(map(self._is_due, ensembles.values())):
             return
         nodes = self._daemon.nodes()
-        if not nodes.is_read:
-            return
-        self._looked = now
-        for burst in lost_members(self._store.unread - ensembles.keys(), nodes):
+        with self._stepping:
+            if nodes.is_read and not self._closing.is_set():
+                self._looked = now
+                self._take_steps(nodes)
+
+    def _take_steps(self, nodes: TaggedNodes) -> None:
+        known = self._store.read().keys()
+        for burst in lost_members(self._store.unread - known, nodes):
             note = "the record of its ensemble cannot be read"
             self._daemon.call("down", {"burst": burst.id, "note": note})
         self._files.look(self._daemon.settings(), nodes)
@@ -155,9 +166,7 @@ class Ensembles:
             try:
                 running = self._running(one)
                 over = is_over(one, nodes, pending)
-                running.note_over(over)
-                if not over:
-                    self._step_if_due(running, one, nodes)
+                self._step_if_due(running, one, nodes, over=over)
             except BurstError as error:
                 self._say(name, str(error))
             except BaseException as error:  # noqa: BLE001 - it must not end others
@@ -189,11 +198,20 @@ class Ensembles:
         return running
 
     def _step_if_due(
-        self, running: _Running, one: Ensemble, nodes: TaggedNodes
+        self, running: _Running, one: Ensemble, nodes: TaggedNodes, *, over: bool
     ) -> None:
+        """Take the step of an ensemble if it is due.
+
+        One that is over has a last step, which counts how its last jobs ended: the lead
+        forgets them. It goes on if somebody submits a job with its tag.
+        """
+        if over != math.isinf(running.due):
+            running.due = 0.0
         if self._clock() >= running.due:
             running.due = self._clock() + float(one.start.spec.check)
             self._step(running, one, nodes)
+            if over and running.due:
+                running.due = math.inf
 
     def _step(self, running: _Running, one: Ensemble, nodes: TaggedNodes) -> None:
         name, now = one.record.name, nodes.now
@@ -261,7 +279,8 @@ class Ensembles:
             raise first
 
     def _do_one(self, before: Ensemble, intent: Intent) -> Done:
-        if not before.start.spec.member(intent.member).is_external:
+        is_external = before.start.spec.member(intent.member).is_external
+        if not is_external or isinstance(intent, RunCustom):
             return self._actions.do(before, intent)
         # An agent only submits jobs, and it does so when it reports.
         if self._external is None or not isinstance(intent, SubmitJobs):
@@ -290,16 +309,7 @@ class _Running:
         self.fault = ""
         """Why it has no algorithms; empty if it has them."""
         self.due = 0.0
-
-    def note_over(self, over: bool) -> None:
-        """Note whether no step is due for it any more.
-
-        One that is over may have to go on: somebody submits a job with its tag.
-        """
-        if over:
-            self.due = math.inf
-        elif math.isinf(self.due):
-            self.due = 0.0
+        """Infinity once it is over."""
 
 
 def _log_refusals(before: EnsembleRecord, member: str, what: Done) -> None:
@@ -320,8 +330,9 @@ def _log_changes(name: str, before: EnsembleRecord, after: EnsembleRecord) -> No
         if now.ended is not None and was.ended is None:
             log.say("ensemble %s: %s ends: %s", name, member, now.why)
         elif was.nodes != now.nodes:
-            text = "ensemble %s: %s has %d nodes, after %d: %s"
-            log.say(text, name, member, now.nodes, was.nodes, now.why)
+            text = "ensemble %s: %s has %s, after %d: %s"
+            size = count_nodes(now.nodes)
+            log.say(text, name, member, size, was.nodes, now.why)
         if now.fault and not was.fault:
             text = "ensemble %s: %s stays as it is: %s"
             log.say(text, name, member, now.fault, level=logging.WARNING)

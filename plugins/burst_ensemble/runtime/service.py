@@ -32,7 +32,7 @@ from burst_ensemble.core.record import (
 from burst_ensemble.core.report import ensemble_row
 from burst_ensemble.runtime.algorithms import Algorithms, load_algorithms
 from burst_ensemble.runtime.client import DaemonClient
-from burst_ensemble.runtime.ensembles import Ensembles
+from burst_ensemble.runtime.ensembles import Ensembles, MakeAlgorithms
 from burst_ensemble.runtime.external import ExternalMembers, refuse_external
 from burst_ensemble.runtime.store import EnsembleStore
 
@@ -77,10 +77,13 @@ class EnsembleService:
     """Answers requests about ensembles, on any thread; `ensembles` runs them."""
 
     def __init__(
-        self, daemon: DaemonClient, external: ExternalMembers | None = None
+        self,
+        daemon: DaemonClient,
+        external: ExternalMembers | None = None,
+        load: MakeAlgorithms = load_algorithms,
     ) -> None:
         """`external` reads external members; without it they are refused."""
-        self.external = external
+        self.external, self._load = external, load
         self.store = EnsembleStore(daemon.lead.shared_store())
         self._daemon = daemon
         self.ensembles = Ensembles(daemon, self._make, external, self.store)
@@ -105,7 +108,7 @@ class EnsembleService:
         """Return the algorithms of all members. Raises ConfigError."""
         if self.external is None:
             refuse_external(file.spec)
-        return load_algorithms(file)
+        return self._load(file)
 
     def _up(self, asked: EnsembleRequest) -> Row:
         spec = convert(EnsembleSpec, asked.tables, "ensemble")
@@ -115,6 +118,13 @@ class EnsembleService:
                 raise BurstError(
                     f"member {member.name}: there is no provider {member.provider}",
                     f"the daemon has {', '.join(nodes.offers) or 'none'}",
+                )
+            names = [offer.name for offer in nodes.offers.get(member.provider, ())]
+            if member.offer and names and member.offer not in names:
+                raise BurstError(
+                    f"member {member.name}: provider {member.provider} has no offer"
+                    f" {member.offer}",
+                    f"it has {', '.join(names)}",
                 )
         start = EnsembleStart(
             spec=spec, userid=os.geteuid(), environment=asked.environment
@@ -131,6 +141,7 @@ class EnsembleService:
             return {**current, asked.name: changed}
 
         after = self.store.change(change_one)
+        self.ensembles.make_due(asked.name)
         return self._row(Seen(after, nodes, now), asked.name)
 
     def _row(self, seen: Seen, name: str) -> Row:

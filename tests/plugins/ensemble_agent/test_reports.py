@@ -37,6 +37,16 @@ def test_jobs_go_to_the_agent_and_are_confirmed_by_it() -> None:
     assert outside.site.member("m").jobs.keys() == {1, 2}
 
 
+def test_commands_for_it_run_beside_the_daemon(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    outside = Outside(custom={"tell": ["true"]})
+    outside.send()
+    outside.says.says = MemberDecision(custom=("tell",))
+    outside.site.step()
+    assert "command tell of m: the settings do not allow" in caplog.text
+
+
 def test_a_job_that_the_instance_never_takes_has_failed() -> None:
     outside = Outside()
     outside.send()

@@ -31,6 +31,18 @@ def test_replay_shows_what_each_member_paid_needed_and_why_it_ended(
     assert rows[1]["jobs"] == 0
 
 
+def test_a_node_costs_what_the_settings_say(place: Path) -> None:
+    def costs(*options: str) -> list[float]:
+        rows = json.loads(run(place, "replay", "--json", *options).stdout)["members"]
+        return [row["money"] / row["paid_node_hours"] for row in rows[:1]]
+
+    assert costs() == [1.0], "no offer has a price"
+    with (place / "burst.toml").open("a") as settings:
+        settings.write('[prices]\n"here.local" = 4.0\n')
+    assert costs() == [4.0]
+    assert costs("--price", "2") == [2.0]
+
+
 def test_replay_submits_the_jobs_of_a_trace(place: Path) -> None:
     trace = place / "t.swf"
     trace.write_text(

@@ -102,6 +102,11 @@ def in_order(
     return list(jobs)
 
 
+def have(number: int, word: str) -> str:
+    """Return the beginning of a sentence: "1 job has", "2 jobs have"."""
+    return f"{number} {word} has" if number == 1 else f"{number} {word}s have"
+
+
 def submitted(view: MemberView) -> int:
     """Return how many jobs were submitted so far, as a seed that changes."""
     return sum(group.submitted for group in view.jobs)

@@ -58,6 +58,8 @@ class MoreJobs:
     """See the module's docstring."""
 
     Options = MoreJobsOptions
+    never_ends = True
+    """Whether no decision ends the member."""
 
     def __init__(self, options: MoreJobsOptions) -> None:
         self._options = options

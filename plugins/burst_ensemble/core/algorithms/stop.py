@@ -11,7 +11,7 @@ import msgspec
 from burst.config.convert import Seconds
 from burst.model.fsd import format_fsd
 from burst_ensemble.algorithm import MemberDecision, MemberView, Memory
-from burst_ensemble.core.algorithms.common import IdleOptions, decide_end
+from burst_ensemble.core.algorithms.common import IdleOptions, decide_end, have
 
 _Number = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -53,9 +53,9 @@ class Stop:
     def _reached(self, view: MemberView, now: float) -> str:
         options, tally = self._options, view.tally
         if 0 < options.success_target <= tally.success:
-            return f"{tally.success} jobs have succeeded"
+            return f"{have(tally.success, 'job')} succeeded"
         if 0 < options.failure_target <= tally.failed:
-            return f"{tally.failed} jobs have failed"
+            return f"{have(tally.failed, 'job')} failed"
         if options.failure_share and tally.finished >= 10:
             share = tally.failed / tally.finished
             if share >= options.failure_share:

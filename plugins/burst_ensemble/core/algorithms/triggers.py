@@ -19,6 +19,7 @@ from burst_ensemble.core.metrics import holds, metrics, parse_when
 from burst_ensemble.core.reading import JobEvent
 
 _START, _METRIC, _JOB = "start", "metric", "job-"
+_ENDS = ("terminate", "end")
 _SIZE = "nodes"
 """Key of the memory; those of rules are their numbers."""
 
@@ -68,6 +69,8 @@ class Triggers:
 
     def __init__(self, options: TriggerOptions) -> None:
         self._rules = options.rules
+        self.never_ends = not any(rule.action.name in _ENDS for rule in options.rules)
+        """Whether no rule ends the member."""
 
     def decide(self, view: MemberView, memory: Memory, now: float) -> MemberDecision:
         """Return the decision (`burst_ensemble.algorithm.Algorithm`)."""
@@ -170,7 +173,7 @@ def _decision(
     return MemberDecision(
         nodes=nodes,
         again=tuple(jobs),
-        end=any(action.name in ("terminate", "end") for action in done),
+        end=any(action.name in _ENDS for action in done),
         custom=tuple(action.label for action in done if action.name == "custom"),
         memory=memory,
         why=why,

@@ -28,6 +28,7 @@ from burst_ensemble.core.algorithms.common import (
     JobOrder,
     YesNo,
     decide_end,
+    have,
     in_order,
     is_yes,
     since,
@@ -171,7 +172,7 @@ def _shrink(
         return MemberDecision(memory={"free": spare, "free_since": begun})
     nodes = max(view.least, view.nodes - spare)
     return MemberDecision(
-        nodes=nodes, why=f"{spare} nodes have been free for {now - begun:.0f} s"
+        nodes=nodes, why=f"{have(spare, 'node')} been free for {now - begun:.0f} s"
     )
 
 
@@ -195,7 +196,7 @@ def _grow(
     if now - begun < options.up_window(view):
         return MemberDecision(memory={"waiting": waits, "waiting_since": begun})
     nodes = min(view.most, view.nodes + needed)
-    why = f"{waits} jobs have waited for {now - begun:.0f} s"
+    why = f"{have(waits, 'job')} waited for {now - begun:.0f} s"
     return MemberDecision(
         nodes=nodes, why=why, memory={"waiting": waits, "waiting_since": now}
     )

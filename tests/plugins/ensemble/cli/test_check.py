@@ -18,6 +18,12 @@ from tests.plugins.ensemble.cli.file_commands import place, run
 __all__ = ["place"]
 
 
+RULE = (
+    'algorithm = {{ name = "triggers", options.rules = [{{ trigger = "start", '
+    'action = {{ name = "{}" }} }}] }}'
+)
+
+
 def test_check_says_each_member_its_algorithm_and_the_limits(place: Path) -> None:
     found = run(place, "check")
     lines = found.stdout.splitlines()
@@ -25,7 +31,7 @@ def test_check_says_each_member_its_algorithm_and_the_limits(place: Path) -> Non
     assert "at most 8 nodes and 5.00 of money and 2h" in lines[0]
     assert "5 x two (2 nodes, 10m)" in lines[2]
     assert "workload-demand (scaleChecks 3)" in lines[2]
-    assert "triggers (1 rules)" in lines[3]
+    assert "triggers (1 rule)" in lines[3]
     assert lines[4] == "for whichever member is first: 2 x any (1 node)"
 
 
@@ -42,6 +48,30 @@ def test_a_member_that_is_an_instance_of_its_own_needs_no_limits(place: Path) ->
     lines = run(place, "check").stdout.splitlines()
     assert "no limits" in lines[0]
     assert "its own" in lines[2]
+
+
+MORE_JOBS = 'algorithm = [{ name = "more-jobs" }]'
+
+
+@pytest.mark.parametrize(
+    ("file", "endless"),
+    [
+        ("", False),
+        (MORE_JOBS, True),
+        (MORE_JOBS.replace("]", ', { name = "stop" }]'), False),
+        (RULE.format("grow"), True),
+        (RULE.format("end"), False),
+        (f'{RULE.format("grow")}\n[limits]\ntime = "1h"', False),
+        (f"{RULE.format('grow')}\n[limits]\nmoney = 1", False),
+    ],
+)
+def test_a_member_that_nothing_ends_is_told(
+    place: Path, file: str, endless: bool
+) -> None:
+    top = 'name = "x"\n[[members]]\nname = "a"\nmax = 2\n'
+    (place / "e.toml").write_text(f"{top}{file}\n")
+    said = run(place, "check").stderr
+    assert said.startswith("warning: nothing in the file ends member a") is endless
 
 
 def test_a_format_prints_a_line_for_each_member_and_nothing_else(place: Path) -> None:

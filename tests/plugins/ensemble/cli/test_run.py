@@ -11,6 +11,7 @@ from burst_ensemble.cli.run import print_ensemble
 
 from burst.cli.listing import Listing
 from tests.cli.cli_harness import CliHarness, burst
+from tests.plugins.ensemble.runtime.ensemble_site import MEMBER, EnsembleSite
 from tests.plugins.ensemble.runtime.far_site import Far
 from tests.support.ensemble_story import FILE, ensemble, run_to_its_end
 from tests.support.waiting import wait_until
@@ -55,7 +56,10 @@ def test_down_ends_it(cli: CliHarness, tmp_path: Path) -> None:
         assert taken_down.stderr.startswith("it has tag sweep/md: what requested it")
         assert "there already" in cli.run("ensemble", "up", str(file)).error
         down = cli.run("ensemble", "down", "sweep", "--note", "enough")
-        assert down.lines == ["ensemble sweep has ended; nothing of it is left"]
+        assert down.lines == [
+            "ensemble sweep is being taken down",
+            "ensemble sweep has ended; nothing of it is left",
+        ]
         assert ensemble(cli)["why"] == "enough"
         assert "there is no ensemble x" in cli.run("ensemble", "down", "x").error
 
@@ -92,3 +96,28 @@ def test_of_an_isolated_member_the_nodes_that_are_paid_are_shown(
     (row,) = site.rows()
     print_ensemble(row, Listing())
     assert " 0/3 " in capsys.readouterr().out
+
+
+def test_of_a_member_that_ends_its_jobs_and_what_it_waits_for_are_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    site = EnsembleSite()
+    jobs = [{"name": "md", "command": "run", "count": 0}]
+    site.up(members=[{**MEMBER, "jobs": jobs}])
+    site.once("md")
+    site.step(2)
+    (job,) = site.sim.lead.running()
+
+    def line() -> str:
+        (row,) = site.rows()
+        print_ensemble(row, Listing())
+        return capsys.readouterr().out.splitlines()[2]
+
+    site.down()
+    site.step()
+    assert re.search(
+        r" ending +\S+ +1/0 +0 wait, 1 run, 0 ended +by hand; waiting for", line()
+    )
+    site.end_job(job)
+    site.step(3)
+    assert re.search(r" ended +\S+ +0/0 +1 ended +by hand", line())

@@ -54,6 +54,14 @@ def test_a_random_job_is_drawn_of_the_seed() -> None:
     assert set(sizes) == {5, 6, 7, 8}
 
 
+def test_one_is_told_as_one() -> None:
+    """Such as "1 job has succeeded"; others speak of several."""
+    one = decided("workload-demand", view(4, **queued(2)), WAITED)
+    assert one.why == "1 job has waited for 1000 s"
+    several = decided("workload-demand", view(4, **queued(2, 2)), WAITED)
+    assert several.why == "2 jobs have waited for 1000 s"
+
+
 def test_jobs_that_are_larger_than_the_most_are_stepped_over() -> None:
     assert decided("workload-demand", view(4, **queued(9, 2)), WAITED).nodes == 6
     alone = decided("workload-demand", view(4, **queued(9)), WAITED)

@@ -33,12 +33,14 @@ from burst_ensemble.core.intents import (
     SubmitJobs,
 )
 from burst_ensemble.core.job_rows import JobsSeen, MemberState, count_jobs
+from burst_ensemble.core.read_members import is_over
 from burst_ensemble.core.record import Ensemble, EnsembleRecord, EnsembleStart, KnownJob
 from burst_ensemble.core.sizes import resized
 from burst_ensemble.core.views import make_views
 from burst_ensemble.core.wishes import AlgorithmFault, Answer
 
 from burst.config import Seconds
+from burst.core.tagged_nodes import TaggedNodes
 from burst.model.jobid import JobId
 from tests.plugins.ensemble.core.ensembles import (
     NOW,
@@ -445,6 +447,25 @@ def test_commands_are_numbered_bounded_and_run_until_they_are_confirmed() -> Non
     assert stepped(spec, record, readings, {}).intents == (second,)
     many = stepped(spec, record, readings, {"m": wants(custom=("x",) * 50)})
     assert len(many.record.members["m"].unconfirmed_commands) == 20
+
+
+def test_commands_of_a_member_that_ends_are_run() -> None:
+    """A rule may save the results when another one ends the member."""
+    saves = RunCustom(member="m", command="save", number=0)
+    spec = ensemble(custom={"save": ("true",)})
+    both: list[Answer] = [AlgorithmFault("no"), wants(end=True, custom=("save",))]
+    step = stepped(spec, begun(spec, m=1), {"m": reading(1)}, {"m": both})
+    assert step.intents == (EndMember(member="m", why="it wants so"), saves)
+    # One that was decided before a limit ends all.
+    spec = limited(member(), time=1000.0)
+    record = begun(spec, m=0).with_member("m", unconfirmed_commands=((0, "save"),))
+    step = stepped(spec, record, {"m": reading(0)}, {})
+    assert (step.record.ended, step.intents) == (NOW, (saves,))
+    one = Ensemble(EnsembleStart(spec=spec, userid=1), step.record)
+    nothing = TaggedNodes(now=NOW, is_read=True)
+    assert not is_over(one, nothing, ())
+    done = confirm(spec, step.record, [(saves, Done())], NOW)
+    assert is_over(Ensemble(one.start, done), nothing, ())
 
 
 def test_what_was_done_is_confirmed_for_the_run_of_which_it_is() -> None:

@@ -16,7 +16,6 @@ from burst_ensemble.core.record import (
     Seen,
 )
 from burst_ensemble.runtime.client import DaemonClient
-from burst_ensemble.runtime.ensembles import Ensembles
 from burst_ensemble.runtime.external import ExternalMembers
 from burst_ensemble.runtime.service import EnsembleService
 
@@ -149,17 +148,15 @@ class EnsembleSite:
     def boot(self) -> None:
         daemon = self.client()
         self.external = self.make_external(daemon)
-        self.service = EnsembleService(daemon, self.external)
-        self.store = self.service.store
-        self.ensembles = Ensembles(
+        self.service = EnsembleService(
             daemon,
+            self.external,
             lambda file: {
                 member.name: {"scripted": self.algorithms[member.name]}
                 for member in file.spec.members
             },
-            self.external,
-            self.store,
         )
+        self.store, self.ensembles = self.service.store, self.service.ensembles
 
     def client(self) -> DaemonClient:
         """What ensembles have of the daemon."""

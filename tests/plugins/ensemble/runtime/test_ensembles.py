@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import re
+import threading
+import time
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -242,6 +244,43 @@ def test_down_cancels_what_waits_and_lets_what_runs_end() -> None:
     site.end_job(running[0])
     site.step(3)
     assert site.records.live == []
+
+
+def test_what_a_person_asks_for_does_not_wait_for_the_next_check() -> None:
+    site = EnsembleSite()
+    site.up(**ONE, checkSeconds=3600)
+    site.once("md", "md")
+    site.step(2)
+    site.ask("resize", member="a", nodes=2)
+    site.step(4)
+    assert (site.live("a"), len(site.sim.lead.running())) == (2, 2)
+    site.ask("submit", member="a", jobs="md")
+    site.step()
+    (waits,) = set(site.sim.lead.jobs) - set(site.sim.lead.running())
+    site.down()
+    site.step()
+    assert site.sim.lead.jobs[waits].state is JobState.INACTIVE
+    assert site.live("a") == 0
+    assert len(site.sim.lead.running()) == 2
+
+
+def test_the_outcome_of_its_last_jobs_stays_on_record() -> None:
+    """The lead forgets the jobs, which ended between two checks."""
+    site = EnsembleSite()
+    site.up(**ONE, checkSeconds=3600)
+    site.once("md")
+    site.step(2)
+    (job,) = site.sim.lead.running()
+    site.down()
+    site.step()
+    site.end_job(job)
+    site.step(4)
+    (before,) = site.rows()
+    assert before["state"] == "ended"
+    assert before["members"]["a"]["jobs"]["md"]["tally"]["success"] == 1
+    del site.sim.lead.jobs[job]
+    site.sim.tick()
+    assert site.rows() == [before]
 
 
 def test_a_job_that_is_submitted_after_its_end_is_canceled() -> None:
@@ -503,6 +542,39 @@ def test_a_step_that_is_under_way_does_not_take_back_what_a_person_does() -> Non
     assert site.records.live == []
 
 
+@pytest.mark.parametrize(
+    ("member", "refused"),
+    [
+        ({"provider": "x"}, "there is no provider x.*the daemon has local"),
+        ({"offer": "x"}, "provider local has no offer x.*it has nodes"),
+        ({"max": 99}, "no rank slot of 99 nodes.*add-slot, or set max to 4 or less"),
+        ({"count": 1}, ""),
+    ],
+)
+def test_what_no_daemon_could_make_is_refused(
+    member: dict[str, Any], refused: str
+) -> None:
+    site = EnsembleSite()
+    site.algorithms["a"] = Scripted()
+    tables = {"name": "sweep", "members": [{**MEMBER, **member}]}
+    if refused:
+        with pytest.raises(BurstError) as error:
+            site.ask("up", tables=tables)
+        assert re.search(refused, f"{error.value.what}; {error.value.advice}")
+    else:
+        site.ask("up", tables=tables)
+        site.step()
+        assert site.member("a").nodes == 1
+
+
+def test_without_a_rank_slot_that_is_left_no_smaller_member_is_advised() -> None:
+    site = EnsembleSite()
+    members = [{**MEMBER, "name": f"m{n}"} for n in range(len(site.seen.nodes.slots))]
+    with pytest.raises(BurstError) as error:
+        site.up(members=[*members, {**MEMBER, "max": 1}])
+    assert error.value.advice == "add one with burst lead add-slot"
+
+
 def test_a_person_submits_jobs_of_the_file() -> None:
     site = EnsembleSite()
     site.up(
@@ -521,7 +593,7 @@ def test_a_person_submits_jobs_of_the_file() -> None:
         submit("a", "md", 1)
     site.step()
     assert len(site.lead.names) == 2
-    with pytest.raises(BurstError, match="the file has 1 jobs of md left, not 2"):
+    with pytest.raises(BurstError, match="of jobs md the file has 1 left, not 2"):
         submit("a", "md", 2)
     submit("b", "all", 5)
     site.step()
@@ -749,6 +821,26 @@ def test_a_look_that_fails_is_not_the_last(caplog: pytest.LogCaptureFixture) -> 
     assert "checking the ensembles failed" in caplog.text
 
 
+def test_its_end_waits_for_a_step_and_not_for_the_daemon() -> None:
+    """Before the first tick the daemon answers nothing, and that may never come."""
+    site = EnsembleSite()
+    asked, goes_on = threading.Event(), threading.Event()
+
+    def call(*_: object) -> NoReturn:
+        asked.set()
+        goes_on.wait()
+        raise BurstError("the daemon is starting")
+
+    daemon = site.client()._replace(call=call)
+    waits = Ensembles(daemon, lambda _: {}, None, site.store)
+    waits.start()
+    assert asked.wait(10)
+    began = time.monotonic()
+    waits.close()
+    assert time.monotonic() - began < 1
+    goes_on.set()
+
+
 def test_where_nobody_tells_of_external_members_nothing_is_decided_for_them() -> None:
     """Such as in a process of their own, of ensembles that the daemon has begun."""
     site = EnsembleSite()
@@ -756,8 +848,8 @@ def test_where_nobody_tells_of_external_members_nothing_is_decided_for_them() ->
     far = {"name": "far", "mode": "external", "min": 0, "jobs": jobs}
     says = site.up(members=[far, MEMBER])
     site.step(2)
-    assert says["far"].saw == []
-    assert says["a"].saw
+    assert says["far"].saw == says["a"].saw == []
+    assert "leave in_daemon out of" in site.shown()["member"]["trouble"]
     assert "queue" not in site.shown("far")
     site.down()
     site.step(3)
