@@ -60,9 +60,9 @@ def test_nothing_is_bought_for_a_job_with_a_tag() -> None:
     assert sim.bursts == []
     decision = sim.decision(JobId(7))
     assert decision.text() == (
-        "it has tag sweep/a, and waits for nodes that its user requests with this tag"
-        " (burst request --tag)"
+        "it has tag sweep/a, and waits for nodes that are requested with this tag"
     )
+    assert decision.next_step().startswith("its user or a program of theirs")
     # Not on own nodes either, where it would not be what was requested.
     submit(sim, 8, "sweep/a", nodes=1)
     sim.tick(20)
@@ -79,7 +79,7 @@ def test_a_job_that_needs_more_nodes_than_its_tag_has_is_told_how_many() -> None
     submit(sim, 7, OURS.name, nodes=5)
     sim.tick(3)
     told = sim.decision(JobId(7)).text()
-    assert told.endswith("(burst request --tag): it has 4, and 5 are needed")
+    assert told.endswith("with this tag: it has 4, and 5 are needed")
     sim.take_down(gone)
     sim.tick()
     assert sim.records.bursts[gone].live
