@@ -164,6 +164,13 @@ class Lead(Protocol):
         """
         ...
 
+    def cancel_job(self, job: JobId, reason: str) -> None:
+        """Cancel the job, with reason as the note of the exception.
+
+        Raises LeadError if the job is gone.
+        """
+        ...
+
     def finish_job(self, job: JobId, exit_status: int, output: str) -> bool:
         """End a held job with the exit status and output of its run elsewhere.
 

@@ -192,10 +192,17 @@ class FakeLead:
         return {job: "gone" for job in memos if self._over(job)}
 
     def fail_job(self, job, reason):
+        self._raise("fail", job, reason)
+        self.finish(job, "failed")
+
+    def cancel_job(self, job, reason):
+        self._raise("cancel", job, reason)
+        self.finish(job, "canceled")
+
+    def _raise(self, what, job, reason):
         if self._over(job):
             raise LeadError("job is inactive")
-        self.log.append(("fail", job, reason))
-        self.finish(job, "failed")
+        self.log.append((what, job, reason))
 
     def finish_job(self, job, exit_status, output):
         if self._over(job):

@@ -128,5 +128,5 @@ def _with_tag(tag: str, status: Row) -> list[str]:
     live = (row for row in status["bursts"] if row["state"] != "inactive")
     found = [row["id"] for row in live if row.get("tag") == tag]
     if not found:
-        click.echo(f"no live burst has tag {tag}; its waiting jobs end")
+        click.echo(f"no live burst has tag {tag}; its waiting jobs are canceled")
     return found

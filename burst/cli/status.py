@@ -32,7 +32,8 @@ from burst.model.burst import PRICE_SOURCES
 from burst.model.decision import count_nodes, moment, name_ranks
 from burst.model.fsd import rounded_span
 
-# A node with many cores may run hundreds of jobs; --json has them all.
+# A node with many cores may run hundreds of jobs, and a thousand more may be held;
+# --json has them all.
 _SHOWN_JOBS = 3
 
 _BURSTS = (
@@ -89,7 +90,7 @@ def status(everything: bool, target: Target, listing: Listing) -> None:
 
 
 def some_jobs(jobs: Sequence[str]) -> str:
-    """Return the first jobs of a burst, and how many more there are."""
+    """Return the first of these jobs, and how many more there are."""
     more = len(jobs) - _SHOWN_JOBS
     told = ",".join(jobs[:_SHOWN_JOBS]) or "-"
     return f"{told} +{more}" if more > 0 else told
@@ -139,7 +140,7 @@ def notices(found: Row) -> list[Line]:
     for provider in found["providers"]:
         lines += provider_notices(provider, found["now"])
     if found["held"]:
-        lines.append([f"held: {' '.join(found['held'])}"])
+        lines.append([f"held: {some_jobs(found['held'])}"])
     for orphan in found["orphans"]:
         text = f"orphan {orphan['id']} of {orphan['provider']}: {orphan['why']}"
         lines.append([(f"{text}; burst gc", NOTICE)])

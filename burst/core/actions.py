@@ -90,6 +90,13 @@ class FailJob(msgspec.Struct, frozen=True):
     reason: str
 
 
+class CancelJob(msgspec.Struct, frozen=True):
+    """Cancel a job whose nodes will not come, as somebody ended what it waits for."""
+
+    job: JobId
+    reason: str
+
+
 class EndJob(msgspec.Struct, frozen=True):
     """Write the result of a job that an isolated burst ran to its memo, and end it."""
 
@@ -131,6 +138,7 @@ Action = (
     | MoveJobs
     | ConfineJobs
     | FailJob
+    | CancelJob
     | EndJob
     | TellJobs
     | RepeatJob

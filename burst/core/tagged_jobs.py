@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from burst.config import Settings
-from burst.core.actions import FailJob
+from burst.core.actions import CancelJob
 from burst.core.burst_actions import take_down
 from burst.core.burst_requests import describe_request
 from burst.core.isolated.decision import lost_isolated_jobs
@@ -164,7 +164,7 @@ def jobs_without_bursts(
 def end_tag(
     records: Records, world: World, tag: Tag, note: str, now: float
 ) -> TickResult:
-    """Take down all bursts with a tag, and end its waiting jobs.
+    """Take down all bursts with a tag, and cancel its waiting jobs.
 
     What runs continues to its end, also in an isolated burst, whose job the lead shows
     as waiting: that job ends with the burst. Raises Unreadable.
@@ -180,7 +180,7 @@ def end_tag(
         if burst.lease.tag == tag and (is_usable(burst) or burst.may_have_run)
     }
     tx.actions += [
-        FailJob(job.id, f"{tag.name} has ended: {note}")
+        CancelJob(job.id, f"{tag.name} has ended: {note}")
         for job in jobs.values()
         if job.state in PENDING and job.tag == tag and job.id not in elsewhere
     ]

@@ -204,7 +204,15 @@ class BaseLead(ABC):
 
     def fail_job(self, job: JobId, reason: str) -> None:
         """See `burst.lead.Lead`."""
-        exception = {"id": job, "severity": _FATAL, "type": "burst", "note": reason}
+        self._raise(job, "burst", reason)
+
+    def cancel_job(self, job: JobId, reason: str) -> None:
+        """See `burst.lead.Lead`."""
+        self._raise(job, "cancel", reason)
+
+    def _raise(self, job: JobId, kind: str, note: str) -> None:
+        """Raise a fatal exception of type `kind` on a job."""
+        exception = {"id": job, "severity": _FATAL, "type": kind, "note": note}
         self._client.ask("job-manager.raise", exception)
 
     def jobspec(self, job: JobId) -> Mapping[str, Any]:

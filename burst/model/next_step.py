@@ -100,7 +100,10 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
         "decides as soon as its start is forecast, or a forecast is a minute late"
     ),
     Reason.NOT_WORTH: _daemon("decides again as soon as forecasts or prices change"),
-    Reason.TAGGED: _user("requests nodes with tag {tag}, or ends the job: flux cancel"),
+    Reason.TAGGED: _user(
+        "or a program of theirs requests nodes with tag {tag} (burst request --tag), or"
+        " ends the job: flux cancel"
+    ),
     Reason.NO_ACCOUNT: _admin("sets take_subuids under [guests] if it is an account"),
     Reason.BANK_UNREAD: _daemon("decides at {until!t} at the latest"),
     Reason.BANK_REFUSED: _user("submits it with another --bank"),

@@ -178,8 +178,7 @@ class Reason(enum.Enum):
     )
     NOT_WORTH = _waits("{comparison}", lasting=False)
     TAGGED = _waits(
-        "it has tag {tag}, and waits for nodes that its user requests with this tag"
-        " (burst request --tag){have}",
+        "it has tag {tag}, and waits for nodes that are requested with this tag{have}",
         lasting=False,
     )
 

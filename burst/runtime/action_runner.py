@@ -11,6 +11,7 @@ import msgspec
 from burst import log
 from burst.core.actions import (
     Action,
+    CancelJob,
     ConfineJobs,
     DrainBurst,
     EndHousekeeping,
@@ -153,10 +154,7 @@ class ActionRunner:
                 self._report("move", queues_of(self._lead).move(queues, lent))
             case ConfineJobs(lent):
                 self._report("confine", self._lead.confine(lent))
-            case FailJob(job, reason):
-                self._lead.fail_job(job, reason)
-            case EndJob(job, memo):
-                self._report("write the memo of", self._lead.write_memos({job: memo}))
+            case FailJob() | CancelJob() | EndJob():
                 self._end_job(action)
             case TellJobs(jobs, memo):
                 memos = dict.fromkeys(jobs, memo)
@@ -199,7 +197,17 @@ class ActionRunner:
             case EndHousekeeping(ranks, signum):
                 housekeeper_of(self._lead).end_housekeeping(ranks, signum)
 
-    def _end_job(self, action: EndJob) -> None:
+    def _end_job(self, action: FailJob | CancelJob | EndJob) -> None:
+        match action:
+            case FailJob(job, reason):
+                self._lead.fail_job(job, reason)
+            case CancelJob(job, reason):
+                self._lead.cancel_job(job, reason)
+            case EndJob(job, memo):
+                self._report("write the memo of", self._lead.write_memos({job: memo}))
+                self._finish(action)
+
+    def _finish(self, action: EndJob) -> None:
         """Give the job the result of its run elsewhere, or fail it with the reason."""
         status = action.exit_status
         if status is None or not self._lead.finish_job(

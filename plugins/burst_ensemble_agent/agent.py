@@ -278,7 +278,7 @@ class EnsembleAgent:
         """Cancel jobs that wait; return how many there were."""
         for job in waiting:
             try:
-                lead.fail_job(job.id, f"{self._site.about} has ended: {why}")
+                lead.cancel_job(job.id, f"{self._site.about} has ended: {why}")
             except Unreadable:
                 raise
             except LeadError as error:

@@ -78,7 +78,7 @@ def test_nodes_are_requested_and_taken_down_by_their_tag(shared: Shared) -> None
     assert f"{made} is gone after" in cli.run("down", "--tag", "day").stdout
     assert cli.row(made)["state"] == "inactive"
     said = cli.run("down", "--tag", "day")
-    assert said.lines == ["no live burst has tag day; its waiting jobs end"]
+    assert said.lines == ["no live burst has tag day; its waiting jobs are canceled"]
 
 
 def lead_certificate(cli: CliHarness) -> Path:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from burst.cli.colours import plain_text
 from burst.cli.listing import money
 from burst.cli.status import bill, notices, some_jobs
 from burst.errors import BurstError
@@ -362,7 +363,7 @@ def test_of_what_offers_no_burst_is_made_is_told_and_why() -> None:
     offer = offer_row(
         online=None, set_aside_until=110.0, set_aside_why="full", refused=refused
     )
-    nothing: dict[str, Any] = {"budgets": (), "held": (), "orphans": ()}
+    nothing: dict[str, Any] = {"budgets": (), "held": list("abcd"), "orphans": ()}
     nothing |= {"totals": {"nodes": 0}, "unreadable": {}, "banks_unverified": ""}
     rows = [provider_row("far", offers=[offer], breaker_until=1900.0)]
     slots = [
@@ -370,7 +371,7 @@ def test_of_what_offers_no_burst_is_made_is_told_and_why() -> None:
         {"name": "x", "drained": {}},
     ]
     found = answer(now=100.0, providers=rows, slots=slots, **nothing)
-    told = [line[0][0] for line in notices(found)]
+    told = [plain_text(line) for line in notices(found)]
     assert told == [
         "rank 3 of slot burst-0 is drained by hand: bad fan; when that no longer holds:"
         " flux resource undrain 3",
@@ -382,4 +383,5 @@ def test_of_what_offers_no_burst_is_made_is_told_and_why() -> None:
         "offer far/n2: bursts of 2 nodes in slot burst-0 are refused for 1m: pods need"
         " a label",
         "offer far/n2: all bursts are refused for 30s: a rule forbids it",
+        "held: a,b,c +1",
     ]

@@ -65,6 +65,7 @@ class LossContract(WithInstance):
             lambda: lead.release({JobId(1): 16}),
             lambda: lead.write_memos({JobId(1): {"a": 1}}),
             lambda: lead.fail_job(JobId(1), "gone"),
+            lambda: lead.cancel_job(JobId(1), "gone"),
             lambda: lead.drain(frozenset({2}), "gone"),
             lambda: lead.undrain(frozenset({2})),
             lambda: lead.call("echo", {}),

@@ -203,12 +203,23 @@ class OrdersContract(WithInstance):
             assert watch.state(job, JobState.INACTIVE).result == "failed"
             assert instance.exception(job) == ("burst", "no offer could ever serve it")
 
+    def test_cancel_ends_a_held_job_with_the_reason(
+        self, instance: Instance, watch: Watch
+    ) -> None:
+        waits = instance.submit(nodes=4, urgency=0)
+        watch.state(waits, JobState.SCHED)
+        watch.lead.cancel_job(waits, "night has ended")
+        assert watch.state(waits, JobState.INACTIVE).result == "canceled"
+        assert instance.exception(waits) == ("cancel", "night has ended")
+
     def test_what_is_gone_can_be_neither_failed_nor_finished(
         self, watch: Watch, ended: JobId
     ) -> None:
         for job in (ended, UNKNOWN):
             with pytest.raises(LeadError):
                 watch.lead.fail_job(job, "too late")
+            with pytest.raises(LeadError):
+                watch.lead.cancel_job(job, "too late")
             with pytest.raises(LeadError):
                 watch.lead.finish_job(job, 0, "")
 

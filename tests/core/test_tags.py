@@ -1,18 +1,26 @@
 # SPDX-License-Identifier: MIT
 """Bursts that are requested with a tag, and the jobs that run on them."""
 
+import pytest
+
 from burst.core.burst_requests import request_isolated
 from burst.core.cost import idle_limit
 from burst.core.plan.plan_demands import RESERVATION_S
 from burst.core.tagged_jobs import IsolatedJobs
 from burst.model.burst import Isolated, State, Tag
 from burst.model.jobid import JobId
+from burst.model.reason import Reason
 from burst.model.record import decode_record, encode_record
 from burst.model.request import BurstPreferences
-from tests.builders import but, settings, whole
+from burst.model.shape import Shape
+from tests.builders import NODE, but, identity, settings, whole
 from tests.core.isolation import BOTH
 from tests.core.tags import OURS, request, submit
+from tests.fakes import FakeLead
 from tests.sim import Sim
+
+BIG = Shape(8, 1)
+"""No slot has such nodes unless a test says so."""
 
 
 def ran_on(sim: Sim, number: int) -> frozenset[int]:
@@ -60,9 +68,9 @@ def test_nothing_is_bought_for_a_job_with_a_tag() -> None:
     assert sim.bursts == []
     decision = sim.decision(JobId(7))
     assert decision.text() == (
-        "it has tag sweep/a, and waits for nodes that its user requests with this tag"
-        " (burst request --tag)"
+        "it has tag sweep/a, and waits for nodes that are requested with this tag"
     )
+    assert decision.next_step().startswith("its user or a program of theirs")
     # Not on own nodes either, where it would not be what was requested.
     submit(sim, 8, "sweep/a", nodes=1)
     sim.tick(20)
@@ -79,11 +87,51 @@ def test_a_job_that_needs_more_nodes_than_its_tag_has_is_told_how_many() -> None
     submit(sim, 7, OURS.name, nodes=5)
     sim.tick(3)
     told = sim.decision(JobId(7)).text()
-    assert told.endswith("(burst request --tag): it has 4, and 5 are needed")
+    assert told.endswith("with this tag: it has 4, and 5 are needed")
     sim.take_down(gone)
     sim.tick()
     assert sim.records.bursts[gone].live
     assert sim.decision(JobId(7)).text().endswith(": it has 2, and 5 are needed")
+
+
+@pytest.mark.parametrize("modes", [("joined",), BOTH])
+@pytest.mark.parametrize("has_nodes", [False, True])
+def test_a_job_for_whose_tag_no_node_could_be_large_enough_fails(modes, has_nodes):
+    """As one without a tag; its user would pay for nodes that it never uses."""
+    sim = Sim(modes=modes, intake={"mode": "scheduler"})
+    if has_nodes:
+        request(sim, OURS)
+    submit(sim, 7, OURS.name, cores=NODE.cores + 1)
+    sim.tick(3)
+    (failed,) = sim.lead.log[-1:]
+    assert failed == (
+        "fail",
+        7,
+        "no rank slot has a node large enough for it (5 cores)",
+    )
+
+
+def test_a_job_that_needs_larger_nodes_than_its_tag_has_waits() -> None:
+    known = identity()
+    sim = Sim(FakeLead(but(known, shapes=(*known.shapes[:6], *[BIG] * 4))))
+    submit(sim, 7, OURS.name, nodes=1, cores=BIG.cores)
+    sim.tick(3)
+    assert sim.told(JobId(7)).endswith("with this tag")
+    request(sim, OURS)
+    sim.tick()
+    told = sim.decision(JobId(7)).text()
+    assert told.endswith("with this tag: none that it has is large enough (8 cores)")
+
+
+def test_a_job_for_whose_tag_an_isolated_burst_could_be_requested_waits() -> None:
+    sim = Sim(modes=BOTH)
+    sim.fake_settings = but(sim.fake_settings, shape=BIG)
+    sim.boot()
+    submit(sim, 7, OURS.name, nodes=1, cores=BIG.cores)
+    sim.tick()
+    assert sim.decision(JobId(7)).reason is Reason.TAGGED
+    sim.tick(3)
+    assert sim.decision(JobId(7)).reason is Reason.TAGGED
 
 
 def test_a_burst_with_a_tag_is_kept_though_it_is_idle() -> None:

@@ -175,6 +175,10 @@ class SimLead(FakeLead):
         self.touched.append(job)
         self.silence.call("fail", lambda: super(SimLead, self).fail_job(job, reason))
 
+    def cancel_job(self, job, reason):
+        self.touched.append(job)
+        self.silence.call("fail", lambda: super(SimLead, self).cancel_job(job, reason))
+
     def finish_job(self, job, exit_status, output):
         self.touched.append(job)
         return self.silence.call(

@@ -336,10 +336,11 @@ def test_all_with_a_tag_is_taken_down_and_its_jobs_that_wait_end():
     assert records.bursts[joined].exception == "canceled"
     assert states[other] is not State.REAP
     asking.tick()
-    told = {job: note for what, job, note in asking.sim.lead.log if what == "fail"}
+    told = {job: (what, note) for what, job, note in asking.sim.lead.log}
     assert runs not in told
-    assert "it is not known whether it began" in told[begins], "it ends with its burst"
-    assert told[waits] == "night has ended: enough"
+    why = told[begins][1]
+    assert "it is not known whether it began" in why, "it ends with its burst"
+    assert told[waits] == ("cancel", "night has ended: enough")
     with pytest.raises(Denied, match="only the instance owner may do that"):
         asking.ask("down", guest=True, tag="night")
     asking.sim.lead.unreadable = True

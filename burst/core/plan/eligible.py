@@ -85,8 +85,9 @@ class Eligibility:
         return (
             _not_bought(source, portion, demand)
             or self._fails(source, portion)
-            or self.usage.why_not(portion.use)
+            # It lasts longer than a limit, which passes as other bursts end.
             or self._over_budget(source, portion, demand)
+            or self.usage.why_not(portion.use)
         )
 
     def _of_others(self, demand: Demand, source: Source) -> OfferRejection | None:

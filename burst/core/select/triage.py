@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import functools
-from collections import Counter
 from collections.abc import Container, Mapping
 from typing import NamedTuple
 
@@ -15,7 +13,6 @@ from burst.core.isolated.decision import jobs_elsewhere
 from burst.core.plan.capacity import is_up, job_nodes
 from burst.core.plan.demands import Demand
 from burst.core.plan.shortfall import Shortfall
-from burst.core.records import is_usable
 from burst.core.select.assignments import (
     end_warning,
     retry_pause,
@@ -35,7 +32,8 @@ from burst.core.select.queues import (
     may_leave_queue,
     within_queue,
 )
-from burst.model.burst import Burst, Tag
+from burst.core.select.tagged import TaggedDemands
+from burst.model.burst import Burst
 from burst.model.decision import Decision
 from burst.model.hold import HELD_BY_US, HoldState
 from burst.model.jobid import JobId
@@ -116,6 +114,7 @@ class _JobTriage:
         self._holds = context.records.holds
         self._worth = BurstWorth(context)
         self._limits = LimitsInUse(context.records, context.world)
+        self._tagged = TaggedDemands(context)
 
     def decide(self, job: JobView, bursts: list[Burst]) -> Decision | Demand:
         """Return the decision on a job, or its demand."""
@@ -303,25 +302,4 @@ class _JobTriage:
         if taken_back:
             # Flux could run the job, too, so it gets no isolated burst.
             demand = msgspec.structs.replace(demand, isolated=None)
-        if name := job.preferences.tag:
-            # Nothing is bought for this job alone.
-            facts = {"tag": name, "have": self._too_few(demand)}
-            for_tag = Decision(Reason.TAGGED, facts)
-            demand = msgspec.structs.replace(demand, not_bought=for_tag)
-        return demand
-
-    def _too_few(self, demand: Demand) -> str:
-        """Return that a job needs more nodes than its tag has; empty if not, or none.
-
-        It would wait beside them, however idle they are.
-        """
-        has, needed = self._nodes_by_tag[demand.tag], demand.request.nodes
-        return f": it has {has}, and {needed} are needed" if 0 < has < needed else ""
-
-    @functools.cached_property
-    def _nodes_by_tag(self) -> Counter[Tag | None]:
-        found: Counter[Tag | None] = Counter()
-        for burst in self._context.records.live:
-            if is_usable(burst) and burst.lease.isolated is None:
-                found[burst.lease.tag] += burst.lease.nodes
-        return found
+        return self._tagged.decide(demand) if demand.tag else demand

@@ -19,6 +19,7 @@ from burst.core.plan.capacity import own_ranks
 from burst.core.plan.fit import NodePool, least_cores
 from burst.core.records import RecordsView
 from burst.core.select.constraints import Constraints
+from burst.core.select.job_context import never_on_own_nodes
 from burst.core.world import World
 from burst.core.worth.estimate import StartEstimate
 from burst.core.worth.history import JobKind, RunHistory, RunTime
@@ -33,6 +34,7 @@ from burst.core.worth.separate_queues import separate_queues
 from burst.model.active_job import ActiveJob, QueuePicture
 from burst.model.hold import HELD_BY_US, Hold
 from burst.model.jobid import JobId
+from burst.model.lead import LeadView
 from burst.model.request import ResourceRequest
 from burst.model.scheduler import Scheduler
 
@@ -47,8 +49,9 @@ class OwnNodesQueue(msgspec.Struct, frozen=True):
     idle: NodePool
     """The nodes, as if nothing ran on them."""
     constraints: Constraints
-    assigned: frozenset[JobId]
-    """Jobs that a burst is made for: they start there."""
+    elsewhere: frozenset[JobId]
+    """Jobs that start elsewhere: a burst is made for them, or they are held, and are
+    not to run on own nodes."""
     holds: Mapping[JobId, Hold]
     stopped: frozenset[str]
     """Queues in which no job starts."""
@@ -79,10 +82,19 @@ def own_nodes_queue(records: RecordsView, world: World) -> OwnNodesQueue:
     return OwnNodesQueue(
         idle=NodePool(own, own, whole_nodes=lead.scheduler.whole_nodes),
         constraints=Constraints(world.identity),
-        assigned=frozenset(job for burst in records.live for job in burst.jobs),
+        elsewhere=_elsewhere(records, lead),
         holds=records.holds,
         stopped=frozenset(n for n, q in lead.queues.items() if not q.started),
         scheduler=lead.scheduler,
+    )
+
+
+def _elsewhere(records: RecordsView, lead: LeadView) -> frozenset[JobId]:
+    assigned = frozenset(job for burst in records.live for job in burst.jobs)
+    return assigned.union(
+        job.id
+        for job in lead.jobs.values()
+        if job.urgency == 0 and never_on_own_nodes(job)
     )
 
 
@@ -99,13 +111,13 @@ def forecast(
 ) -> StartForecast:
     """Return when each job of the picture that waits for nodes starts.
 
-    Jobs for which a burst is made, those that their user holds, and those of a stopped
-    queue are left out: own nodes that come free do not start them.
+    Jobs that start elsewhere, those that their user holds, and those of a stopped queue
+    are left out: own nodes that come free do not start them.
     """
     found: dict[JobId, StartEstimate] = {}
     waiting = []
     need_of = cache(own.need)
-    for job in line_up(picture.pending, own.assigned, own.holds, own.stopped):
+    for job in line_up(picture.pending, own.elsewhere, own.holds, own.stopped):
         need = need_of(job.request)
         if need is None:
             found[job.id] = NEVER
@@ -135,7 +147,7 @@ def _asked(own: OwnNodesQueue, jobs: Sequence[PendingJob]) -> Leaves | None:
 
 def line_up(
     pending: Iterable[ActiveJob],
-    assigned: Collection[JobId],
+    elsewhere: Collection[JobId],
     holds: Mapping[JobId, Hold],
     stopped: Collection[str] = (),
 ) -> list[ActiveJob]:
@@ -147,7 +159,7 @@ def line_up(
     line = []
     moved = False
     for job in pending:
-        if job.id in assigned or job.queue in stopped:
+        if job.id in elsewhere or job.queue in stopped:
             continue
         if job.priority:
             line.append(job)

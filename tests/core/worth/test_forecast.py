@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 from typing import Any
 
+import pytest
+
 from burst.core.records import Records
 from burst.core.worth.forecast import NEVER, forecast, kind_of, line_up, own_nodes_queue
 from burst.core.worth.history import JobKind, RunHistory
@@ -8,6 +10,7 @@ from burst.model.active_job import ActiveJob, QueuePicture, picture_of
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, QueueView
+from burst.model.request import BurstPreferences
 from burst.model.scheduler import FLUXION, Scheduler, order_of
 from burst.model.shape import Shape
 from tests import builders
@@ -87,8 +90,26 @@ def test_what_own_nodes_cannot_hold_never_starts_and_blocks_nobody() -> None:
 def test_who_cannot_start_on_own_nodes_is_left_out() -> None:
     held = waiting(2, priority=0)
     picture = picture_of([waiting(1), held, waiting(3, queue="closed")])
-    found = starts(picture, assigned=frozenset({JobId(1)}), stopped={"closed"})
+    found = starts(picture, elsewhere=frozenset({JobId(1)}), stopped={"closed"})
     assert found == {}
+
+
+@pytest.mark.parametrize(
+    "wish", [BurstPreferences(tag="night"), BurstPreferences(mode="isolated")]
+)
+@pytest.mark.parametrize("urgency", [0, 16])
+def test_a_held_job_that_never_runs_on_own_nodes_takes_none(wish, urgency) -> None:
+    """One that its user released may start there."""
+    hold = Hold(urgency=16, state=HoldState.HELD, since=T0)
+    seen = builders.job(1, whole(2), urgency=urgency, preferences=wish)
+    own = own_nodes_queue(
+        Records(holds={} if urgency else {seen.id: hold}),
+        builders.world(builders.view(seen)),
+    )
+    jobs = waiting(1, request=whole(2), priority=urgency), waiting(2)
+    found = forecast(picture_of(jobs), own, RunHistory(), T0).starts
+    assert (JobId(1) in found) == bool(urgency)
+    assert found[JobId(2)].expected == T0 + (600.0 if urgency else 0.0)
 
 
 def test_what_the_daemon_holds_has_the_place_of_its_urgency() -> None:

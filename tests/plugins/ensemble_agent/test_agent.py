@@ -38,7 +38,7 @@ class Instance(FakeLead):
     never_takes = False
     names: dict[str, JobId]
     outcome: Mapping[JobId, JobOutcome] = {}
-    failed: tuple[JobId, ...] = ()
+    canceled: tuple[JobId, ...] = ()
     lost = False
     submitted: tuple[NewJob, ...] = ()
 
@@ -76,10 +76,10 @@ class Instance(FakeLead):
     def outcomes(self, jobs: Collection[JobId]) -> Mapping[JobId, JobOutcome]:
         return {each: self.outcome[each] for each in jobs if each in self.outcome}
 
-    def fail_job(self, job: JobId, reason: str) -> None:
-        self.failed += (job,)
+    def cancel_job(self, job: JobId, reason: str) -> None:
+        self.canceled += (job,)
         del self.jobs[job]
-        if len(self.failed) == 2:
+        if len(self.canceled) == 2:
             raise LeadError("the job is gone")
 
 
@@ -183,7 +183,7 @@ def test_at_the_end_its_jobs_that_wait_are_canceled(instance: Instance) -> None:
     instance.jobs[JobId(4)] = msgspec.structs.replace(running, state=JobState.RUN)
     daemon = Daemon(said(end="enough"))
     run(instance, daemon)
-    assert instance.failed == (1, 2)
+    assert instance.canceled == (1, 2)
     assert set(instance.jobs) == {3, 4}
     assert len(daemon.reports) == 2, "once more, to see that none is left"
 

@@ -65,7 +65,7 @@ def test_a_burst_whose_provider_was_not_called_is_dropped_at_the_end() -> None:
     assert site.sim.cloud.begun == []
     assert site.job(0).state is JobState.INACTIVE
     note = "sweep/a has ended: by hand"
-    assert ("fail", site.job(0).id, note) in site.sim.lead.log
+    assert ("cancel", site.job(0).id, note) in site.sim.lead.log
 
 
 def test_a_job_that_ended_while_nobody_looked_ran_as_long_as_its_burst() -> None:
