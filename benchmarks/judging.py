@@ -151,7 +151,7 @@ class Waiting:
             made = forecast(picture, own, known, now)
             times.append(time.process_time() - began)
             # Jobs that do not fit own nodes share the one burst.
-            waits = {job.id for job in picture.pending} - own.assigned
+            waits = {job.id for job in picture.pending} - own.elsewhere
             assert made.starts.keys() == waits
         return min(times)
 
