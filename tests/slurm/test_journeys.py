@@ -28,7 +28,7 @@ from burst.provider import BurstId, BurstSpec, BurstStatus, Failure, Phase
 from burst.testing import example_spec
 from tests.cli.cli_harness import CliHarness, open_harness
 from tests.flux_instance import FluxInstance
-from tests.slurm.slurm_lab import SlurmLab
+from tests.slurm.slurm_lab import CGROUP, LINUXPROC, SlurmLab
 from tests.support.brokers import brokers, stopped
 from tests.support.reaping import reap_until_gone
 from tests.support.waiting import wait_until
@@ -168,6 +168,7 @@ def locked_memory(limit: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_MEMLOCK, (before, hard))
 
 
+@pytest.mark.parametrize("lab", [LINUXPROC, CGROUP], indirect=True)
 def test_the_brokers_leave_in_order_before_slurm_kills_them(place: Cluster) -> None:
     with locked_memory(_LOCKED):
         place.provider.provision(place.spec)
