@@ -11,6 +11,7 @@ from burst.config import StandingNodes
 from burst.core.plan.slots import RankSlot, find_slots
 from burst.core.provider_health import FailureRecord, Health
 from burst.doctor.check_providers import (
+    check_daemon_reads,
     check_lease_ends,
     check_offers,
     check_probe,
@@ -72,6 +73,15 @@ def test_one_cause_is_named_once_whatever_fails_by_it() -> None:
         "its offers cannot be read: invalid key",
         "its own checks failed: no route",
     ]
+
+
+def test_a_provider_that_only_the_daemon_cannot_read_is_wrong() -> None:
+    found = check_daemon_reads(PROVIDER, "no such host")
+    assert levels(found) == [WRONG]
+    assert "the daemon cannot read it: no such host -> here it" in said(found)
+    assert check_daemon_reads(PROVIDER, "") == []
+    down = provider(statuses=ReadFailure("no such host"))
+    assert check_daemon_reads(down, "no such host") == []
 
 
 DISABLED = "disabled: 403 -> when the cause is fixed: burst enable here"
