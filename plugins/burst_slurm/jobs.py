@@ -35,10 +35,10 @@ from burst_slurm.states import LIMIT_OF_ONE_JOB, SlurmState, reason_of, state_of
 # Slurm's programs give up after 10 s if no controller answers.
 _LIMIT_S = 25.0
 _MINE = ("--me", "--all", "--noheader")
-_FORMAT = "%i|%T|%S|%r|%k|%j"
+_FORMAT = "%i|%T|%S|%D|%r|%k|%j"
 _LINE = re.compile(
     r"(?P<number>\d+)\|(?P<state>[A-Z_]+)\|(?P<start>[^|]*)"
-    r"\|(?P<reason>[^|]*)\|(?P<comment>.*)\|(?P<name>[^|]*)\Z"
+    r"\|(?P<nodes>\d+)\|(?P<reason>[^|]*)\|(?P<comment>.*)\|(?P<name>[^|]*)\Z"
 )
 # `batch*|1-00:00:00`, `few|30:00`, `long|infinite`
 _TIME_LIMIT = re.compile(
@@ -91,6 +91,8 @@ class SlurmJob(msgspec.Struct, frozen=True):
     reason: str = ""
     start: float = 0.0
     """When it started, or is expected to, seconds since the epoch; 0 if not known."""
+    nodes: int = 0
+    """How many nodes it has, without those that it has lost; 0 if not known."""
 
     @property
     def state(self) -> SlurmState:
@@ -264,4 +266,5 @@ def _job(line: re.Match[str]) -> SlurmJob:
         line["state"],
         "" if reason == "None" else reason,
         float(start) if start.isdecimal() else 0.0,
+        int(line["nodes"]),
     )

@@ -192,6 +192,28 @@ def test_the_brokers_leave_in_order_before_slurm_kills_them(place: Cluster) -> N
     assert said.count("unload-builtins->exit") == 2, said
 
 
+def test_a_node_that_slurm_takes_from_a_job_is_told(place: Cluster) -> None:
+    place.provider.provision(place.spec)
+    place.wait_for(Phase.RUNNING)
+    wait_until(lambda: len(brokers(place.spec.burst_id)) == 2, "the brokers to run")
+    [nodes] = place.lab.jobs("%N")
+    last = place.lab.slurm("scontrol", "show", "hostnames", nodes).splitlines()[-1]
+    node = ("scontrol", "update", f"NodeName={last}")
+    place.lab.slurm(*node, "State=DOWN", "Reason=test")
+    try:
+        told = "Slurm has taken 1 of its 2 nodes"
+        wait_until(lambda: place.status().why == told, place.status)
+        assert place.status().phase is Phase.RUNNING
+        reap_until_gone(place.provider, place.spec.burst_id)
+    finally:
+        # It may be back by itself (ReturnToService).
+        with suppress(AssertionError):
+            place.lab.slurm(*node, "State=RESUME")
+        # Slurm kills what is on such a node.
+        for rundir in Path("/tmp").glob(f"{place.spec.burst_id}-*"):
+            shutil.rmtree(rundir)
+
+
 def test_a_suspended_job_is_waited_for_and_a_canceled_one_is_told(
     place: Cluster,
 ) -> None:
