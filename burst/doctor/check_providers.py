@@ -56,7 +56,7 @@ def check_provider(facts: ProviderFacts, health: Health) -> list[Finding]:
     if isinstance(facts.findings, ReadFailure):
         tell("its own checks failed", facts.findings)
     else:
-        found += facts.findings
+        found += [each for each in facts.findings if each.what not in causes]
     remedy = f"when the cause is fixed: burst enable {facts.name}"
     found += [
         note(text, f"they are tried now and then; {remedy}")

@@ -16,6 +16,7 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -40,9 +41,10 @@ _LINE = re.compile(
     r"(?P<number>\d+)\|(?P<state>[A-Z_]+)\|(?P<start>[^|]*)"
     r"\|(?P<nodes>\d+)\|(?P<reason>[^|]*)\|(?P<comment>.*)\|(?P<name>[^|]*)\Z"
 )
-# `batch*|1-00:00:00`, `few|30:00`, `long|infinite`
-_TIME_LIMIT = re.compile(
-    r"[^|]+?(?P<default>\*?)\|((?P<days>\d+)-)?(?P<clock>[\d:]+|infinite)\Z"
+# `batch*|up|1-00:00:00`, `few|down|30:00`, `long|up|infinite`
+_PARTITION = re.compile(
+    r"(?P<name>[^|]+?)(?P<default>\*?)\|(?P<state>[a-z]+)"
+    r"\|((?P<days>\d+)-)?(?P<clock>[\d:]+|infinite)\Z"
 )
 _NUMBER = re.compile(r"(\d+)(;\S+)?\Z")
 # Slurm's programs also take options from variables. Those that are set for other work,
@@ -113,6 +115,16 @@ class SlurmJob(msgspec.Struct, frozen=True):
         return self.name == "PENDING" and reason_of(self.reason).after > 0
 
 
+class SlurmPartition(NamedTuple):
+    """A partition, as sinfo lists it."""
+
+    name: str
+    state: str
+    """up, down, drain or inact."""
+    limit: float
+    """The longest time of a job, in seconds; inf if there is no limit."""
+
+
 def describe(job: SlurmJob, now: float, stuck: float = 0.0) -> JobSeen:
     """Return what the state of a burst's job means for the burst, with a reason.
 
@@ -175,8 +187,8 @@ class Slurm:
         return found[-1] if found else 0
 
     def version(self) -> str:
-        """Return the version that sbatch prints."""
-        return " ".join(self._ask("sbatch", "--version"))
+        """Return the version that sbatch prints, after what a site prints first."""
+        return next(reversed(self._ask("sbatch", "--version")), "")
 
     def test(self, options: Sequence[str]) -> None:
         """Let Slurm check whether it would take such a job; raise its error if not."""
@@ -204,18 +216,17 @@ class Slurm:
         over = (name for name in names if state_of(name).over)
         return next((SlurmJob(number, name) for name in over), None)
 
-    def time_limit(self, partitions: str) -> float:
-        """Return the longest time limit of these partitions, in seconds; inf if none.
-
-        `partitions` as sbatch(1) takes them; Slurm's default partition if empty.
+    def partitions(self, names: str) -> Sequence[SlurmPartition]:
+        """Return these partitions, named as sbatch(1) takes them; if empty, Slurm's
+        default partition.
         """
-        chosen = f"--partition={partitions}" if partitions else "--all"
-        lines = self._ask("sinfo", "--noheader", chosen, "--format=%P|%l")
-        found = filter(None, map(_TIME_LIMIT.match, lines))
-        return max(
-            (_seconds(each) for each in found if partitions or each["default"]),
-            default=math.inf,
-        )
+        chosen = f"--partition={names}" if names else "--all"
+        lines = self._ask("sinfo", "--noheader", chosen, "--format=%P|%a|%l")
+        return [
+            SlurmPartition(each["name"], each["state"], _seconds(each))
+            for each in filter(None, map(_PARTITION.match, lines))
+            if names or each["default"]
+        ]
 
     def _ask(
         self,

@@ -19,7 +19,7 @@ from burst.doctor.check_providers import (
     check_shared_offers,
 )
 from burst.doctor.facts import ProviderFacts, ReadFailure
-from burst.model.finding import Level, note
+from burst.model.finding import Level, note, wrong
 from burst.model.shape import Shape
 from burst.provider import Offer
 from tests.builders import identity, settings
@@ -72,6 +72,11 @@ def test_one_cause_is_named_once_whatever_fails_by_it() -> None:
     assert [finding.what for finding in check_provider(broken, health)] == [
         "its offers cannot be read: invalid key",
         "its own checks failed: no route",
+    ]
+    again = provider(offers=denied, findings=[wrong("invalid key", "x"), note("slow")])
+    assert [finding.what for finding in check_provider(again, Health())] == [
+        "its offers cannot be read: invalid key",
+        "slow",
     ]
 
 

@@ -51,6 +51,7 @@ class World:
     def sbatch(self, words: Sequence[str]) -> None:
         """Submit what standard input says."""
         if words == ["--version"]:
+            say(_BANNER)
             say("slurm 25.05.3")
             return
         if self.has("says"):
@@ -113,7 +114,8 @@ class World:
         say(_BANNER)
         chosen = [word[12:] for word in words if word.startswith("--partition=")]
         for name in chosen or ("batch*", "few"):
-            say(f"{name}|{_LIMITS.get(name, 'infinite')}")
+            state = "down" if self.has("closed") else "up"
+            say(f"{name}|{state}|{_LIMITS.get(name, 'infinite')}")
 
     def sacct(self, words: Sequence[str]) -> None:
         """Print what the test wrote."""
