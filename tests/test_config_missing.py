@@ -16,7 +16,7 @@ from burst.config.key_docs import key_docs
 
 class Inner(msgspec.Struct, frozen=True, kw_only=True):
     size: int
-    """GKE's machine type. Its text goes on."""
+    """GKE's machine type ([gke.md](gke.md)). Its text goes on."""
     name: str
 
 
@@ -38,7 +38,7 @@ class More(Outer, frozen=True, kw_only=True):
 
 
 FULL: dict[str, Any] = {"uri": "a", "from": "b"}
-SIZE_AND_NAME = "size, name are missing; set size (GKE's machine type), name"
+SIZE_AND_NAME = "size, name are missing; set size (GKE's machine type (gke.md)), name"
 
 
 @pytest.mark.parametrize(

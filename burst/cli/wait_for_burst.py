@@ -52,7 +52,8 @@ def wait_for_burst(
             until,
             show,
             _LEAVING if until == "online" else (),
-            f"burst down {burst_id}",
+            # Who waits for that has just taken it down.
+            "" if until == "inactive" else f"burst down {burst_id}",
         )
     took = fsd(round(time.monotonic() - began, 1))
     if until == "online" and row["isolated"]:

@@ -40,6 +40,8 @@ def tell_keys(table: type, fields: Mapping[str, str]) -> str:
 
 def _tell(key: str, text: str) -> str:
     words = re.split(r"[.:;](?:\s|$)", text, maxsplit=1)[0]
+    # A link is for the pages; a terminal shows its text.
+    words = re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", words)
     meaning = " ".join(words.split())
     if not meaning:
         return key

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -33,6 +33,7 @@ from burst.doctor.check_network import (
     check_slots,
 )
 from burst.doctor.check_providers import (
+    check_daemon_reads,
     check_lease_ends,
     check_offers,
     check_probe,
@@ -217,7 +218,7 @@ def _describe_owner(lead: LeadSettings) -> str:
 def _check_without_lead(request: DoctorRequest) -> Iterator[Finding]:
     settings = request.settings.settings
     providers = collect_facts.ask_providers(settings, None, request.provider)
-    yield from _check_providers(settings, providers, (), Records())
+    yield from _check_providers(settings, providers, (), Records(), {})
     rest = "rank slots, endpoint, certificate, daemon, records and orphans"
     advice = "fix the lead first, then run burst doctor again"
     yield from _label("lead", [note(f"not checked without the lead: {rest}", advice)])
@@ -241,7 +242,9 @@ def _check_with_lead(
     providers = collect_facts.ask_providers(settings, known, request.provider)
     state = collect_facts.read_runtime(lead, identity, slots, providers)
     records = Records() if isinstance(state.records, ReadFailure) else state.records
-    yield from _check_providers(settings, providers, slots, records)
+    serving = state.daemon if isinstance(state.daemon, dict) else {}
+    troubles = serving.get("troubles", {})
+    yield from _check_providers(settings, providers, slots, records, troubles)
     if identity.access.allow_guest_user and not keeps_users_apart(identity, settings):
         yield from _label("offers", check_shared_offers(providers))
     yield from _label("offers", check_offer_limits(providers, identity.limits))
@@ -261,10 +264,13 @@ def _check_providers(
     providers: Sequence[ProviderFacts],
     slots: Sequence[RankSlot],
     records: Records,
+    troubles: Mapping[str, str],
 ) -> Iterator[Finding]:
     for facts in providers:
         health = records.health.get(facts.name, Health())
-        yield from _label(f"provider {facts.name}", check_provider(facts, health))
+        found = check_provider(facts, health)
+        found += check_daemon_reads(facts, troubles.get(facts.name, ""))
+        yield from _label(f"provider {facts.name}", found)
     others = _enabled(settings) - {facts.name for facts in providers}
     yield from _label("offers", check_offers(providers, slots, others))
 

@@ -20,6 +20,9 @@ from burst.provider import Offer
 from burst.provider_type import installed_types
 
 _LARGER = "give it larger nodes, or declare smaller ones in the lead's R"
+_DIFFERS = (
+    "here it can be read: compare the environment of the daemon with this shell's"
+)
 _OWN_SLOTS = (
     "declare rank slots for the provider of the offer, or for any: burst lead add-slot"
 )
@@ -53,7 +56,7 @@ def check_provider(facts: ProviderFacts, health: Health) -> list[Finding]:
     if isinstance(facts.findings, ReadFailure):
         tell("its own checks failed", facts.findings)
     else:
-        found += facts.findings
+        found += [each for each in facts.findings if each.what not in causes]
     remedy = f"when the cause is fixed: burst enable {facts.name}"
     found += [
         note(text, f"they are tried now and then; {remedy}")
@@ -62,6 +65,16 @@ def check_provider(facts: ProviderFacts, health: Health) -> list[Finding]:
     if health.disabled and not any(health.disabled.startswith(c) for c in causes):
         found.insert(0, wrong(f"it is disabled: {health.disabled}", remedy))
     return found
+
+
+def check_daemon_reads(facts: ProviderFacts, trouble: str) -> list[Finding]:
+    """Check whether the running daemon can read a provider, too.
+
+    `trouble` is why it cannot; empty if it can. Its environment may be another.
+    """
+    if not trouble or facts.trouble or isinstance(facts.statuses, ReadFailure):
+        return []
+    return [wrong(f"the daemon cannot read it: {trouble}", _DIFFERS)]
 
 
 def _check_standing(

@@ -105,7 +105,9 @@ def check_records(
         wrong(
             f"burst {burst.id} is quarantined, so the daemon does not act on it:"
             f" {burst.quarantined}",
-            f"check what exists of it, then take it down: burst down {burst.id}",
+            ""
+            if burst.out_of_reach
+            else f"check what exists of it, then take it down: burst down {burst.id}",
         )
         for burst in records.live
         if burst.quarantined

@@ -41,8 +41,20 @@ read its variables, so it must not have others, such as the credentials of a clo
 
 # Guests' jobs pass through the rundir to the follower's socket; they cannot list it.
 _FOR_GUESTS = 'chmod 0711 "$rundir"\n'
-_FORWARD = 'stopped=1; [ -z "$child" ] || tell'
-_KEEP = "stopped=1"
+# Who signals all processes ends this one, too, and then the broker is not told again.
+# Slurm does it or not, by its ProctrackType.
+_CANARY = """\
+tail -f --pid=$$ /dev/null > /dev/null 2>&1 &
+canary=$!
+reached() {
+  for _ in 1 2 3 4 5 6 7 8 9 10; do
+    kill -0 "$canary" 2> /dev/null || return 0
+    sleep 0.1
+  done
+  return 1
+}
+"""
+_NO_CANARY = "reached() { return 1; }\n"
 # Seconds in which a further signal to the script is not passed on to the broker: a
 # second SIGTERM while it leaves (rc3) would break its shutdown.
 _AGAIN_S = 30
@@ -71,14 +83,14 @@ umask 077
 host=$1
 # Before anything is made or started: a signal must find somebody to tell.
 child= stopped= told=
-tell() {{
+{canary}tell() {{
   read -r now _ < /proc/uptime
   now=${{now%.*}}
   [ -z "$told" ] || [ $((now - told)) -ge {again} ] || return 0
   told=$now
-  kill -TERM "$child" 2> /dev/null
+  reached || kill -TERM "$child" 2> /dev/null
 }}
-trap '{on_signal}' TERM INT HUP
+trap 'stopped=1; [ -z "$child" ] || tell' TERM INT HUP
 # Whoever ends a burst repeats that: a further signal to all would end rm half-way.
 clean() {{ trap '' TERM INT HUP; rm -rf "$rundir"; }}
 # A signal to all would end mktemp after it has made the directory.
@@ -125,9 +137,9 @@ class Files(msgspec.Struct, frozen=True, kw_only=True):
 
     flux: str = "flux"
     """The flux program on the nodes."""
-    signals_reach_all: bool = False
-    """Whether a signal to stop the script goes to all its processes at once, as with
-    Slurm. Then the script does not pass it on."""
+    signals_may_reach_all: bool = False
+    """Whether a signal to stop the script may go to all its processes at once, as with
+    a batch system. Then the script passes it on only if it did not."""
 
     def write(self, place: Path, spec: BurstSpec) -> Path:
         """Write the files into a directory; return the path of the script.
@@ -163,7 +175,7 @@ class Files(msgspec.Struct, frozen=True, kw_only=True):
     def _script(self, place: Path, spec: BurstSpec) -> str:
         return _SCRIPT.format(
             burst=spec.burst_id,
-            on_signal=_KEEP if self.signals_reach_all else _FORWARD,
+            canary=_CANARY if self.signals_may_reach_all else _NO_CANARY,
             again=_AGAIN_S,
             for_guests=_FOR_GUESTS if spec.lead.access.allow_guest_user else "",
             for_systemd=SHELL_VARIABLES if spec.lead.systemd else "",

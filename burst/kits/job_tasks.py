@@ -12,7 +12,7 @@
     DIR/HOST.ended                       the exit status of a follower that ended
 
 The directory is one that the daemon's host shares with the nodes. The batch system
-ends a task by signals to all its processes.
+ends a task by a signal to its first process, or to all its processes.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ set -- {hosts}
 shift "${rank}"
 env -i {environment} sh {place}/start "$1" &
 child=$!
-# Not before: who dies of it until now has started nothing that does not get it, too.
-trap : TERM INT HUP
+# Not before: a shell that has just forked may lose a signal.
+trap 'kill -TERM "$child" 2> /dev/null' TERM INT HUP
 {wait_for_child}# A further signal to all would end mv.
 trap '' TERM INT HUP
 # Whole at once, as the daemon may read it at any moment.
@@ -177,7 +177,7 @@ class JobTasks:
         `rank` is the variable with the number of a task in the job, from 0; empty if
         followers are not tasks. Also raises what `followers.Files.write` raises.
         """
-        files = followers.Files(flux=flux, signals_reach_all=bool(rank))
+        files = followers.Files(flux=flux, signals_may_reach_all=bool(rank))
         files.write(self.place, spec)
         if rank:
             self._write_task(spec, rank)

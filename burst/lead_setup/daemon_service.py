@@ -7,11 +7,14 @@ them, and waits for them (flux-broker(1)); systemd restarts what fails, systemd.
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 
 from burst.kits.own_command import own_command
 
+# Flux removes all SLURM_* from what it runs in rc1. SLURM_JWT is left out: a secret.
+_REMOVED = ("SLURM_CONF", "SLURM_CONF_SERVER")
 _SCRIPT = """\
 #!/bin/sh
 # SPDX-License-Identifier: MIT
@@ -68,9 +71,14 @@ WantedBy=flux.service
 
 
 def rc1_daemon_script(directory: Path) -> str:
-    """Return a program for rc1.d that starts the daemon of the lead in `directory`."""
+    """Return a program for rc1.d that starts the daemon of the lead in `directory`.
+
+    The daemon finds the Slurm that the environment of this process names.
+    """
+    given = [f"{name}={os.environ[name]}" for name in _REMOVED if name in os.environ]
+    words = [*(["env", *given] if given else []), *_command(directory)]
     return _SCRIPT.format(
-        daemon=shlex.join(_command(directory)),
+        daemon=shlex.join(words),
         log=shlex.quote(str(directory / "daemon.log")),
         lock=shlex.quote(str(directory / "daemon.lock")),
     )

@@ -274,7 +274,7 @@ BURST_STEPS: Mapping[State, NextStep] = {
     ),
     State.INACTIVE: NextStep(Actor.NOBODY, "has to act any more"),
 }
-LOST = _provider("starts the lost followers again, within 2m{until}")
+LOST = _provider("may start the lost followers again, within 2m{until}")
 """The next step for an online burst that has lost ranks."""
 GROWS = _provider(
     "makes the nodes by which it grows, within [providers.{provider}] provision and"

@@ -127,10 +127,13 @@ class ServiceApi:
         """Return which process serves, its settings file, and what is wrong with it."""
         if not request.owner:
             return {**self.holder(), "config": ""}
-        halt = snapshot.world.halt
+        world = snapshot.world
+        halt, views = world.halt, world.providers
+        troubles = {name: view.trouble for name, view in views.items() if view.trouble}
         return {
             **self.holder(),
             **({"halt": halt.text(), "halt_advice": halt.advice} if halt else {}),
+            **({"troubles": troubles} if troubles else {}),
         }
 
     def _intake(self, _: ServiceRequest, snapshot: Snapshot) -> Row:

@@ -175,7 +175,8 @@ class FluxProvider(JobProvider[FluxJob]):
         )
         queue = self._settings.queue
         if closed := self._flux.closed(queue):
-            yield note(f"its queue {queue} is {closed}", "enable and start it")
+            which = f"its queue {queue}" if queue else "its queue"
+            yield note(f"{which} is {closed}", "enable and start it")
         shape, wanted = self._offer.shape, self._offer.max_nodes
         jobs = self._flux.active()
         own = find_own_job(jobs, lead.uri) if lead is not None else None

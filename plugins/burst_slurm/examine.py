@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from burst.errors import ProviderError
-from burst.model.finding import Finding, ok, wrong
+from burst.model.finding import Finding, note, ok, wrong
 from burst.model.fsd import format_fsd
 from burst_slurm.job_options import job_options
 from burst_slurm.jobs import Slurm
@@ -28,8 +29,16 @@ def examine(settings: SlurmSettings, log: Path, slurm: Slurm) -> Iterator[Findin
         return
     version = slurm.version()
     slurm.jobs()
-    longest = slurm.time_limit(settings.partition)
+    partitions = slurm.partitions(settings.partition)
+    longest = max((each.limit for each in partitions), default=math.inf)
     yield ok(f"Slurm answers, and {shutil.which('sbatch')} is of {version}")
+    for each in partitions:
+        if each.state != "up":
+            yield note(
+                f"partition {each.name} is {each.state}, so no job starts there",
+                f"once the reason is gone: scontrol update PartitionName={each.name}"
+                " State=UP",
+            )
     # Where EnforcePartLimits is not set, Slurm takes a longer job and never starts it.
     if longest < settings.time:
         yield wrong(

@@ -16,6 +16,7 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -35,14 +36,15 @@ from burst_slurm.states import LIMIT_OF_ONE_JOB, SlurmState, reason_of, state_of
 # Slurm's programs give up after 10 s if no controller answers.
 _LIMIT_S = 25.0
 _MINE = ("--me", "--all", "--noheader")
-_FORMAT = "%i|%T|%S|%r|%k|%j"
+_FORMAT = "%i|%T|%S|%D|%r|%k|%j"
 _LINE = re.compile(
     r"(?P<number>\d+)\|(?P<state>[A-Z_]+)\|(?P<start>[^|]*)"
-    r"\|(?P<reason>[^|]*)\|(?P<comment>.*)\|(?P<name>[^|]*)\Z"
+    r"\|(?P<nodes>\d+)\|(?P<reason>[^|]*)\|(?P<comment>.*)\|(?P<name>[^|]*)\Z"
 )
-# `batch*|1-00:00:00`, `few|30:00`, `long|infinite`
-_TIME_LIMIT = re.compile(
-    r"[^|]+?(?P<default>\*?)\|((?P<days>\d+)-)?(?P<clock>[\d:]+|infinite)\Z"
+# `batch*|up|1-00:00:00`, `few|down|30:00`, `long|up|infinite`
+_PARTITION = re.compile(
+    r"(?P<name>[^|]+?)(?P<default>\*?)\|(?P<state>[a-z]+)"
+    r"\|((?P<days>\d+)-)?(?P<clock>[\d:]+|infinite)\Z"
 )
 _NUMBER = re.compile(r"(\d+)(;\S+)?\Z")
 # Slurm's programs also take options from variables. Those that are set for other work,
@@ -91,6 +93,8 @@ class SlurmJob(msgspec.Struct, frozen=True):
     reason: str = ""
     start: float = 0.0
     """When it started, or is expected to, seconds since the epoch; 0 if not known."""
+    nodes: int = 0
+    """How many nodes it has, without those that it has lost; 0 if not known."""
 
     @property
     def state(self) -> SlurmState:
@@ -109,6 +113,16 @@ class SlurmJob(msgspec.Struct, frozen=True):
         squeue shows only one of several reasons, so it may be another at the next look.
         """
         return self.name == "PENDING" and reason_of(self.reason).after > 0
+
+
+class SlurmPartition(NamedTuple):
+    """A partition, as sinfo lists it."""
+
+    name: str
+    state: str
+    """up, down, drain or inact."""
+    limit: float
+    """The longest time of a job, in seconds; inf if there is no limit."""
 
 
 def describe(job: SlurmJob, now: float, stuck: float = 0.0) -> JobSeen:
@@ -173,8 +187,8 @@ class Slurm:
         return found[-1] if found else 0
 
     def version(self) -> str:
-        """Return the version that sbatch prints."""
-        return " ".join(self._ask("sbatch", "--version"))
+        """Return the version that sbatch prints, after what a site prints first."""
+        return next(reversed(self._ask("sbatch", "--version")), "")
 
     def test(self, options: Sequence[str]) -> None:
         """Let Slurm check whether it would take such a job; raise its error if not."""
@@ -202,18 +216,17 @@ class Slurm:
         over = (name for name in names if state_of(name).over)
         return next((SlurmJob(number, name) for name in over), None)
 
-    def time_limit(self, partitions: str) -> float:
-        """Return the longest time limit of these partitions, in seconds; inf if none.
-
-        `partitions` as sbatch(1) takes them; Slurm's default partition if empty.
+    def partitions(self, names: str) -> Sequence[SlurmPartition]:
+        """Return these partitions, named as sbatch(1) takes them; if empty, Slurm's
+        default partition.
         """
-        chosen = f"--partition={partitions}" if partitions else "--all"
-        lines = self._ask("sinfo", "--noheader", chosen, "--format=%P|%l")
-        found = filter(None, map(_TIME_LIMIT.match, lines))
-        return max(
-            (_seconds(each) for each in found if partitions or each["default"]),
-            default=math.inf,
-        )
+        chosen = f"--partition={names}" if names else "--all"
+        lines = self._ask("sinfo", "--noheader", chosen, "--format=%P|%a|%l")
+        return [
+            SlurmPartition(each["name"], each["state"], _seconds(each))
+            for each in filter(None, map(_PARTITION.match, lines))
+            if names or each["default"]
+        ]
 
     def _ask(
         self,
@@ -264,4 +277,5 @@ def _job(line: re.Match[str]) -> SlurmJob:
         line["state"],
         "" if reason == "None" else reason,
         float(start) if start.isdecimal() else 0.0,
+        int(line["nodes"]),
     )

@@ -9,12 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+import msgspec
+
 from burst.kits.job_provider import JobProvider
 from burst.kits.job_tasks import NOT_SUBMITTED, JobSeen, JobTasks
 from burst.kits.lasting import Lasting
 from burst.model.finding import Finding
 from burst.model.lead import LeadIdentity
-from burst.provider import BurstId, BurstSpec, BurstStatus
+from burst.provider import BurstId, BurstSpec, BurstStatus, Phase
 from burst_slurm.examine import examine
 from burst_slurm.job_options import batch_script, job_options
 from burst_slurm.jobs import Slurm, SlurmJob, describe
@@ -72,8 +74,16 @@ class SlurmProvider(JobProvider[SlurmJob]):
     def status(self, burst_id: BurstId, jobs: Sequence[SlurmJob]) -> BurstStatus:
         """Return the burst's status by the first of its jobs."""
         known = self._known(burst_id, jobs)
-        seen = self._see(burst_id, known[0]) if known else NOT_SUBMITTED
-        return self.files(burst_id).status(burst_id, seen)
+        if not known:
+            return self.files(burst_id).status(burst_id, NOT_SUBMITTED)
+        job = known[0]
+        found = self.files(burst_id).status(burst_id, self._see(burst_id, job))
+        wanted = len(found.followers)
+        if found.phase is Phase.RUNNING and not found.why and 0 < job.nodes < wanted:
+            # A node failed, and which one is not listed: --no-kill keeps the others.
+            why = f"Slurm has taken {wanted - job.nodes} of its {wanted} nodes"
+            return msgspec.structs.replace(found, why=why)
+        return found
 
     def _see(self, burst_id: BurstId, job: SlurmJob) -> JobSeen:
         now = self._clock()

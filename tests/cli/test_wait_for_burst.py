@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from burst.cli.wait_for_burst import joined_text, wait_for_burst, watch_resize
+from burst.errors import BurstError
 
 ROW: dict[str, Any] = {
     "id": "burst-0-a",
@@ -42,6 +43,16 @@ def test_an_interrupted_wait_says_that_it_goes_on(
         wait_for_burst(lambda: next(seen), "burst-0-a", until, runs=runs)
     said = capsys.readouterr().err
     assert f"burst-0-a: only the waiting ended, {told}" in said
+
+
+@pytest.mark.parametrize(
+    ("until", "advice"), [("online", "burst down burst-0-a"), ("inactive", "")]
+)
+def test_nobody_is_told_to_repeat_what_was_in_vain(until: str, advice: str) -> None:
+    seen = {"bursts": [{**ROW, "state": "quarantined", "note": "odd"}]}
+    with pytest.raises(BurstError, match="burst-0-a is quarantined: odd") as told:
+        wait_for_burst(lambda: seen, "burst-0-a", until)
+    assert told.value.advice == advice
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def test_who_acts_next_on_a_burst_and_by_when() -> None:
         ((*ONLINE, "exception"), "after [deadlines] reap ("),
         (
             (*ONLINE, "lost"),
-            "the provider starts the lost followers again, within 2m (",
+            "the provider may start the lost followers again, within 2m (",
         ),
     ):
         assert says in next_step_of(run(*events), limits, 0.0, T0)

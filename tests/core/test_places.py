@@ -47,6 +47,7 @@ def test_a_burst_of_another_place_is_quarantined_and_not_forgotten():
     (burst,) = made.records.bursts.values()
     assert burst.state is State.ONLINE
     assert "in kube a, and provider local is now set to kube b;" in burst.quarantined
+    assert "a provider of another name for the new place" in burst.quarantined
     assert made.actions == ()
     again = run_tick(made.records, at("kube b"), settings(), T0 + 200)
     assert again.events == ()

@@ -11,6 +11,7 @@ from burst.config import StandingNodes
 from burst.core.plan.slots import RankSlot, find_slots
 from burst.core.provider_health import FailureRecord, Health
 from burst.doctor.check_providers import (
+    check_daemon_reads,
     check_lease_ends,
     check_offers,
     check_probe,
@@ -18,7 +19,7 @@ from burst.doctor.check_providers import (
     check_shared_offers,
 )
 from burst.doctor.facts import ProviderFacts, ReadFailure
-from burst.model.finding import Level, note
+from burst.model.finding import Level, note, wrong
 from burst.model.shape import Shape
 from burst.provider import Offer
 from tests.builders import identity, settings
@@ -72,6 +73,20 @@ def test_one_cause_is_named_once_whatever_fails_by_it() -> None:
         "its offers cannot be read: invalid key",
         "its own checks failed: no route",
     ]
+    again = provider(offers=denied, findings=[wrong("invalid key", "x"), note("slow")])
+    assert [finding.what for finding in check_provider(again, Health())] == [
+        "its offers cannot be read: invalid key",
+        "slow",
+    ]
+
+
+def test_a_provider_that_only_the_daemon_cannot_read_is_wrong() -> None:
+    found = check_daemon_reads(PROVIDER, "no such host")
+    assert levels(found) == [WRONG]
+    assert "the daemon cannot read it: no such host -> here it" in said(found)
+    assert check_daemon_reads(PROVIDER, "") == []
+    down = provider(statuses=ReadFailure("no such host"))
+    assert check_daemon_reads(down, "no such host") == []
 
 
 DISABLED = "disabled: 403 -> when the cause is fixed: burst enable here"

@@ -150,6 +150,12 @@ def test_records(records: Records | ReadFailure, level: Level, text: str) -> Non
     assert level is OK or found.advice
 
 
+def test_what_is_out_of_reach_has_its_own_advice() -> None:
+    burst = msgspec.structs.replace(QUARANTINED, out_of_reach=True)
+    (found,) = check_records(state(records=Records(bursts={LEASED.id: burst})))
+    assert (found.level, found.advice) == (WRONG, "")
+
+
 @pytest.mark.parametrize(
     ("enabled", "expected"), [({"local"}, OK), (None, OK), ({"other"}, WRONG)]
 )

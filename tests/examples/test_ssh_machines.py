@@ -34,6 +34,7 @@ def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machines]:
 def test_a_job_runs_on_machines_by_ssh_and_they_are_free_again_after_it(
     two: Machines, tmp_path: Path
 ) -> None:
+    """And a machine that does not answer is left out."""
     taken = tmp_path / "taken"
     table = {
         "type": "command",
@@ -43,7 +44,7 @@ def test_a_job_runs_on_machines_by_ssh_and_they_are_free_again_after_it(
         "cores": 4,
         "gpus": 1,
         "max_nodes": 2,
-        "arguments": {"machines": two.names, "taken": str(taken)},
+        "arguments": {"machines": ["off", *two.names], "taken": str(taken)},
     }
     with flux_instance(address=LEAD) as lead, open_harness(lead) as cli:
         cli.write(providers={"ssh": table}, deadlines={"idle": "1s"})

@@ -24,7 +24,7 @@ from burst.model.shape import Shape
 from burst.provider import BurstId, Failure, Offer, Phase
 from burst.testing import example_lead, example_spec
 from tests.support.commands import run_captured
-from tests.support.waiting import HANG_S
+from tests.support.waiting import HANG_S, wait_until
 
 ID = BurstId("burst-0-000000")
 
@@ -91,6 +91,22 @@ def test_how_a_follower_ended_is_told_though_a_signal_comes_meanwhile(
         status = task.wait(HANG_S)
     assert status != 128 + signal.SIGTERM
     assert (files.place / f"{spec.hosts[0]}.ended").read_text() == f"{status}\n"
+
+
+def test_a_signal_to_the_task_alone_reaches_its_follower(tmp_path: Path) -> None:
+    """As of a Slurm that signals the first process of a task."""
+    flux, ready = tmp_path / "flux", tmp_path / "ready"
+    flux.write_text(
+        f"#!/bin/sh\ntrap 'exit 5' TERM\ntouch {ready}\nwhile :; do sleep 0.05; done\n"
+    )
+    flux.chmod(0o755)
+    files = JobTasks(tmp_path / "burst")
+    files.write(example_spec(example_lead(tmp_path), 0, "nodes"), str(flux), "RANK")
+    env = {**os.environ, "RANK": "0"}
+    with subprocess.Popen(["sh", files.task], env=env) as task:
+        wait_until(ready.exists, "the follower")
+        task.terminate()
+        assert task.wait(HANG_S) == 5, "the follower's own status"
 
 
 def test_a_job_that_ended_after_its_start_has_lost_its_followers(burst: Burst) -> None:

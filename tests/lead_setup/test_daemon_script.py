@@ -5,6 +5,8 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from burst.lead_setup.daemon_service import rc1_daemon_script
 from tests.support.waiting import wait_until
 
@@ -16,6 +18,19 @@ with (here / "starts").open("a") as file:
 while not (here / "stop").exists():
     time.sleep(0.01)
 """
+
+
+def test_the_daemon_finds_the_slurm_of_the_shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURM_JWT", "hush")
+    monkeypatch.setenv("SLURM_CONF", "/the site/slurm.conf")
+    monkeypatch.delenv("SLURM_CONF_SERVER", raising=False)
+    script = rc1_daemon_script(tmp_path)
+    assert "until env 'SLURM_CONF=/the site/slurm.conf' /" in script
+    assert "hush" not in script
+    monkeypatch.delenv("SLURM_CONF")
+    assert "until /" in rc1_daemon_script(tmp_path)
 
 
 def test_a_daemon_that_was_stopped_stays_so_where_its_lead_was_started_anew(

@@ -54,6 +54,15 @@ def test_a_status_shows_everything_at_a_glance():
     assert asking.ask("ping") == found["daemon"]
 
 
+def test_what_keeps_a_provider_from_being_read_is_told_to_the_owner():
+    asking = Asking()
+    assert "troubles" not in asking.ask("ping")
+    asking.sim.provider.next_observe_error = Transient("no such host")
+    asking.sim.until(lambda: "troubles" in asking.ask("ping"))
+    assert asking.ask("ping")["troubles"] == {"local": "observe: no such host"}
+    assert "troubles" not in asking.ask("ping", guest=True)
+
+
 def test_a_store_that_refuses_the_records_is_told_to_the_owner():
     asking = Asking()
     assert lead_troubles(asking.ask("status")["lead"]) == []

@@ -7,13 +7,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.slurm.slurm_lab import SlurmLab
+from tests.slurm.slurm_lab import LINUXPROC, SlurmLab, missing
 from tests.support.fluxlead import short_directory
 
 
 @pytest.fixture(scope="module")
-def lab() -> Iterator[SlurmLab]:
-    with short_directory() as place, SlurmLab(place) as lab:
+def lab(request: pytest.FixtureRequest) -> Iterator[SlurmLab]:
+    proctrack = getattr(request, "param", LINUXPROC)
+    if lacks := missing(proctrack):
+        pytest.skip(f"there is no {lacks}")
+    with short_directory() as place, SlurmLab(place, proctrack) as lab:
         yield lab
 
 

@@ -54,7 +54,7 @@ SlurmctldPidFile={place}/slurmctld.pid
 SlurmdPidFile={place}/slurmd.%n.pid
 SlurmctldLogFile={place}/slurmctld.log
 SlurmdLogFile={place}/slurmd.%n.log
-ProctrackType=proctrack/linuxproc
+ProctrackType=proctrack/{proctrack}
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
 MpiDefault=none
@@ -96,9 +96,21 @@ cat {place}/answer
 """
 
 
-def missing() -> str:
-    """Return what this machine lacks for a lab; empty if nothing."""
+LINUXPROC, CGROUP = "linuxproc", "cgroup"
+"""How Slurm knows the processes of a job. With the first, a signal to end it reaches
+all of them; with the second, which is Slurm's default, only the first of each task."""
+_CGROUPS = Path("/sys/fs/cgroup")
+
+
+def missing(proctrack: str = LINUXPROC) -> str:
+    """Return what this machine lacks for such a lab; empty if nothing."""
     absent = [name for name in PROGRAMS if not _program(name)]
+    if (
+        not absent
+        and proctrack == CGROUP
+        and not os.access(_CGROUPS / "freezer", os.W_OK)
+    ):
+        return f"a right to write to {_CGROUPS}/freezer"
     return f"programs of Slurm: {', '.join(absent)}" if absent else ""
 
 
@@ -110,8 +122,9 @@ def _program(name: str) -> str | None:
 class SlurmLab:
     """The cluster; all of it ends with the block."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path, proctrack: str = LINUXPROC) -> None:
         self.place = place
+        self._proctrack = proctrack
         self.dir = place / "shared"
         self.bin = place / "bin"
         self._daemons: dict[str, subprocess.Popen[bytes]] = {}
@@ -316,7 +329,10 @@ class SlurmLab:
             ports=f"[{','.join(map(str, others))}]",
             user=pwd.getpwuid(os.geteuid()).pw_name,
             place=self.place,
+            proctrack=self._proctrack,
         )
+        cgroups = f"CgroupPlugin=cgroup/v1\nCgroupMountpoint={_CGROUPS}\n"
+        (self.place / "cgroup.conf").write_text(cgroups)
         (self.place / "slurm.conf").write_text(text)
         (self.place / "gres.conf").write_text("Name=gpu Type=k80 File=/dev/null\n")
         epilog = self.place / "epilog"

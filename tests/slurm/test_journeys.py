@@ -28,7 +28,7 @@ from burst.provider import BurstId, BurstSpec, BurstStatus, Failure, Phase
 from burst.testing import example_spec
 from tests.cli.cli_harness import CliHarness, open_harness
 from tests.flux_instance import FluxInstance
-from tests.slurm.slurm_lab import SlurmLab
+from tests.slurm.slurm_lab import CGROUP, LINUXPROC, SlurmLab
 from tests.support.brokers import brokers, stopped
 from tests.support.reaping import reap_until_gone
 from tests.support.waiting import wait_until
@@ -168,6 +168,7 @@ def locked_memory(limit: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_MEMLOCK, (before, hard))
 
 
+@pytest.mark.parametrize("lab", [LINUXPROC, CGROUP], indirect=True)
 def test_the_brokers_leave_in_order_before_slurm_kills_them(place: Cluster) -> None:
     with locked_memory(_LOCKED):
         place.provider.provision(place.spec)
@@ -189,6 +190,28 @@ def test_the_brokers_leave_in_order_before_slurm_kills_them(place: Cluster) -> N
         reap_until_gone(place.provider, place.spec.burst_id)
         said = log.read()
     assert said.count("unload-builtins->exit") == 2, said
+
+
+def test_a_node_that_slurm_takes_from_a_job_is_told(place: Cluster) -> None:
+    place.provider.provision(place.spec)
+    place.wait_for(Phase.RUNNING)
+    wait_until(lambda: len(brokers(place.spec.burst_id)) == 2, "the brokers to run")
+    [nodes] = place.lab.jobs("%N")
+    last = place.lab.slurm("scontrol", "show", "hostnames", nodes).splitlines()[-1]
+    node = ("scontrol", "update", f"NodeName={last}")
+    place.lab.slurm(*node, "State=DOWN", "Reason=test")
+    try:
+        told = "Slurm has taken 1 of its 2 nodes"
+        wait_until(lambda: place.status().why == told, place.status)
+        assert place.status().phase is Phase.RUNNING
+        reap_until_gone(place.provider, place.spec.burst_id)
+    finally:
+        # It may be back by itself (ReturnToService).
+        with suppress(AssertionError):
+            place.lab.slurm(*node, "State=RESUME")
+        # Slurm kills what is on such a node.
+        for rundir in Path("/tmp").glob(f"{place.spec.burst_id}-*"):
+            shutil.rmtree(rundir)
 
 
 def test_a_suspended_job_is_waited_for_and_a_canceled_one_is_told(

@@ -258,6 +258,8 @@ def test_the_doctor_tells_of_queue_lead_itself_and_no_answer(other: Other) -> No
     other.flux.answer("queue", "disabled|stopped")
     found = other.provider(queue="batch").examine(None)
     assert "its queue batch is disabled and stopped" in [each.what for each in found]
+    found = other.provider().examine(None)
+    assert "its queue is disabled and stopped" in [each.what for each in found]
     itself = msgspec.structs.replace(other.spec.lead, uri="local:///other")
     found = other.provider().examine(itself)
     assert "uri is the lead itself" in [each.what for each in found]

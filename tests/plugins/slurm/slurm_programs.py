@@ -30,8 +30,8 @@ from typing import IO
 # As a site's wrapper prints them, and as a job of the same user may be called.
 _BANNER = "Welcome to the cluster\n7 nodes are down|for|good"
 _OTHERS = (
-    "1|RUNNING|0|None|(null)|two\nlines|of a name",
-    "x_[1-3]|PENDING|N/A|None|a|b|c",
+    "1|RUNNING|0|1|None|(null)|two\nlines|of a name",
+    "x_[1-3]|PENDING|N/A|1|None|a|b|c",
 )
 _LIMITS = {"batch*": "1-00:00:00", "few": "30:00"}
 _DONE = "Job/step already completing or completed"
@@ -51,6 +51,7 @@ class World:
     def sbatch(self, words: Sequence[str]) -> None:
         """Submit what standard input says."""
         if words == ["--version"]:
+            say(_BANNER)
             say("slurm 25.05.3")
             return
         if self.has("says"):
@@ -76,7 +77,7 @@ class World:
         say(f"{number};cluster")
 
     def squeue(self, words: Sequence[str]) -> None:
-        """List all jobs, as `--format=%i|%T|%S|%r|%k|%j` does.
+        """List all jobs, as `--format=%i|%T|%S|%D|%r|%k|%j` does.
 
         Without `--states=all` the names of those that have not ended.
         """
@@ -87,14 +88,14 @@ class World:
         # Those that are pending come first, as in Slurm.
         found = [] if self.has("forgot") else sorted(self.jobs.iterdir(), reverse=True)
         for job in found:
-            texts = ("submitted", "comment", "name")
-            submitted, *said = [(job / text).read_text() for text in texts]
+            texts = ("submitted", "ntasks", "comment", "name")
+            submitted, nodes, *said = [(job / text).read_text() for text in texts]
             state, reason = self.state(job)
             if "--states=all" not in words:
                 if state in _LIVE:
                     say(said[1])
                 continue
-            say("|".join((job.name, state, submitted, reason, *said)))
+            say("|".join((job.name, state, submitted, nodes, reason, *said)))
 
     def scancel(self, words: Sequence[str]) -> None:
         """Cancel jobs: SIGTERM to all their processes, once."""
@@ -113,7 +114,8 @@ class World:
         say(_BANNER)
         chosen = [word[12:] for word in words if word.startswith("--partition=")]
         for name in chosen or ("batch*", "few"):
-            say(f"{name}|{_LIMITS.get(name, 'infinite')}")
+            state = "down" if self.has("closed") else "up"
+            say(f"{name}|{state}|{_LIMITS.get(name, 'infinite')}")
 
     def sacct(self, words: Sequence[str]) -> None:
         """Print what the test wrote."""

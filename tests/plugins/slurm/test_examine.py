@@ -44,6 +44,15 @@ def test_what_slurm_refuses_is_found(
     assert any(what in said for said in wrong), wrong
 
 
+@pytest.mark.parametrize("partition", ["", "batch*"])
+def test_a_partition_that_is_down_is_noted(
+    cluster: FakeCluster, partition: str
+) -> None:
+    cluster.set("closed")
+    told = (Level.NOTE, "partition batch is down, so no job starts there")
+    assert told in examined(cluster, partition=partition)
+
+
 @pytest.mark.parametrize(
     ("partition", "time", "limit"),
     [

@@ -29,6 +29,18 @@ from tests.plugins.slurm.fake_cluster import FakeCluster
 from tests.support.reaping import reap_until_gone
 
 
+def test_nodes_that_slurm_has_taken_are_told(cluster: FakeCluster) -> None:
+    provider, spec = cluster.provider(), cluster.spec()
+    (cluster.bin / "flux").write_text("#!/bin/sh\nexec sleep 1000\n")
+    (cluster.bin / "flux").chmod(0o755)
+    provider.provision(spec)
+    assert provider.observe()[0].why == ""
+    (cluster.world.jobs / "11" / "ntasks").write_text("1")
+    [status] = provider.observe()
+    taken = "Slurm has taken 3 of its 4 nodes"
+    assert (status.phase, status.why) == (Phase.RUNNING, taken)
+
+
 @pytest.mark.parametrize(
     ("says", "error"),
     [
