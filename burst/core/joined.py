@@ -95,7 +95,7 @@ class JoinedBehaviour:
             what = look_up(burst.state, provider_phase(burst, world), ranks)
             all_up = ranks is RanksOnline.ALL
             if what is Observation.STARTED and not (all_up or is_made(burst, world)):
-                # The ranks online may be all that a failed call created.
+                # What runs may be all that a failed call created.
                 break
             if what is None:
                 why = "no rule covers what its record, Flux and its provider show"
