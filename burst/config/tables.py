@@ -180,8 +180,9 @@ class PlanSettings(Table, frozen=True):
     spread: bool = True
     """Whether a job that is larger than any free rank slot may get several bursts."""
     partial: Literal["fail", "keep"] = "fail"
-    """What happens at the join deadline to a burst of which only some nodes are online.
-    fail: it is given up. keep: the nodes that joined are kept if a job can use them."""
+    """What happens to a burst of which only some nodes are online when its time to come
+    up is over, or when its provider has no nodes for the others. fail: it is given up.
+    keep: the nodes that joined are kept if a job can use them."""
     resize: bool = True
     """Whether bursts change their size, if their provider can do that. A burst that a
     job uses grows by the nodes that the job lacks, in place of a further burst of the

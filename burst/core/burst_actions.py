@@ -6,7 +6,7 @@ from __future__ import annotations
 from burst.config import Settings
 from burst.core.actions import ProvisionBurst, ReapBurst, UndrainBurst
 from burst.core.behaviour import behaviour_of
-from burst.core.joined import drain_action
+from burst.core.joined import drain_action, keep_part
 from burst.core.observation import provider_message, ranks_of
 from burst.core.obstacles import (
     describe_delay,
@@ -103,7 +103,9 @@ def _provision(tx: Transaction, burst: Burst, world: World, settings: Settings) 
     elif tx.now - burst.since > limit and world.lead is not None:
         # Until it may end it is not called again either: what the provider shows would
         # count only if it was read after that call.
-        if behaviour_of(burst).may_end_late(tx, burst, world, burst.since + limit):
+        if behaviour_of(burst).may_end_late(
+            tx, burst, world, burst.since + limit
+        ) and not keep_part(tx, burst, world, settings):
             why = provider_message(burst, world) or "its provider does not say why"
             note = f"not all followers were started within {format_fsd(limit)}: {why}"
             tx.fail_late(burst, note, settings.limits)

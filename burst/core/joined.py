@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-from burst.config import LimitSettings, Settings
+from burst.config import Settings
 from burst.core.actions import DrainBurst
 from burst.core.cost import awaited_idle_limit, idle_limit
 from burst.core.flux_drains import find_flux_drain
@@ -43,7 +43,15 @@ from burst.core.unusable_bursts import (
 from burst.core.world import World
 from burst.core.worth.accounts import reserve_longer
 from burst.core.worth.keeping import kept_idle
-from burst.model.burst import LEAD_MOVED, RECLAIMED, WITH_LEAD, Burst, Result, State
+from burst.model.burst import (
+    CAPACITY,
+    LEAD_MOVED,
+    RECLAIMED,
+    WITH_LEAD,
+    Burst,
+    Result,
+    State,
+)
 from burst.model.decision import GUESTS_WORDS, Decision
 from burst.model.fsd import format_fsd
 from burst.model.lead import JobState, LeadView
@@ -73,7 +81,7 @@ class JoinedBehaviour:
     """The behaviour of bursts that join the lead; see `burst.core.behaviour`."""
 
     def record_states(
-        self, tx: Transaction, burst: Burst, world: World, limits: LimitSettings
+        self, tx: Transaction, burst: Burst, world: World, settings: Settings
     ) -> None:
         """Record the states that a live burst has reached, from what was read."""
         record_reclaim(tx, burst, world)
@@ -87,7 +95,7 @@ class JoinedBehaviour:
             what = look_up(burst.state, provider_phase(burst, world), ranks)
             all_up = ranks is RanksOnline.ALL
             if what is Observation.STARTED and not (all_up or is_made(burst, world)):
-                # The ranks online may be all that a failed call created.
+                # What runs may be all that a failed call created.
                 break
             if what is None:
                 why = "no rule covers what its record, Flux and its provider show"
@@ -96,7 +104,7 @@ class JoinedBehaviour:
             if not _record_observation(tx, burst, world, what):
                 break
         if what in FAILURES:
-            _fail(tx, burst, world, what, limits)
+            _fail(tx, burst, world, what, settings)
 
     def record_jobs(
         self, tx: Transaction, burst: Burst, lead: LeadView, settings: Settings
@@ -139,16 +147,10 @@ class JoinedBehaviour:
         self, tx: Transaction, burst: Burst, world: World, settings: Settings
     ) -> None:
         """Fail a burst whose ranks did not all join, or keep the ranks that joined."""
-        assert world.lead is not None
-        lease = burst.lease
-        online = world.lead.online.intersection(lease.ranks)
-        missing = [rank for rank in lease.ranks if rank not in online]
-        if online and settings.plan.partial == "keep":
-            context = {"ranks": format_idset(online), "missing": format_idset(missing)}
-            tx.record(burst.id, "online", context)
-            tx.forgive(burst)
+        if keep_part(tx, burst, world, settings):
             return
-        hosts = dict(zip(lease.ranks, lease.hosts, strict=True))
+        online, missing = _joined_and_missing(burst, world)
+        hosts = dict(zip(burst.lease.ranks, burst.lease.hosts, strict=True))
         names = ", ".join(hosts[rank] for rank in missing)
         note = (
             f"{len(online)} of {len(hosts)} nodes joined within"
@@ -208,6 +210,27 @@ class JoinedBehaviour:
         return Decision(Reason.COMING, facts)
 
 
+def keep_part(tx: Transaction, burst: Burst, world: World, settings: Settings) -> bool:
+    """Keep what joined of a burst that gets no more nodes, by `[plan] partial`.
+
+    Tell whether it is kept; an isolated burst is not.
+    """
+    online, missing = _joined_and_missing(burst, world)
+    if not online or settings.plan.partial != "keep":
+        return False
+    context = {"ranks": format_idset(online), "missing": format_idset(missing)}
+    tx.record(burst.id, "online", context)
+    tx.forgive(burst)
+    return True
+
+
+def _joined_and_missing(burst: Burst, world: World) -> tuple[list[int], list[int]]:
+    """Return the ranks of a burst that are online, and the others."""
+    assert world.lead is not None
+    ranks, online = burst.lease.ranks, world.lead.online.intersection(burst.lease.ranks)
+    return sorted(online), [rank for rank in ranks if rank not in online]
+
+
 def begin_drain(tx: Transaction, burst: Burst, result: Result, note: str) -> None:
     """Drain an online burst; it is reaped afterwards."""
     ranks = format_idset(burst.lease.ranks)
@@ -226,7 +249,7 @@ def _fail(
     burst: Burst,
     world: World,
     what: Observation,
-    limits: LimitSettings,
+    settings: Settings,
 ) -> None:
     """End a burst that its provider shows as failed, or no longer shows."""
     note, kind = failure_note(burst, world, what), failure_kind(burst, world)
@@ -238,8 +261,12 @@ def _fail(
     elif kind == "failed" and _comes_up_since_before(burst, world.identity.started):
         # Followers end as their lead does.
         tx.fail(burst.id, kind, f"{note}; {_LEAD_ANEW}")
-    else:
-        tx.fail_as_seen(burst, note, limits, kind)
+    elif not (
+        kind == CAPACITY
+        and burst.state in (State.PROVISION, State.JOIN)
+        and keep_part(tx, burst, world, settings)
+    ):
+        tx.fail_as_seen(burst, note, settings.limits, kind)
 
 
 def _record_observation(

@@ -42,10 +42,10 @@ EDGES: dict[tuple[State, str], State] = {
     (State.NEW, "submit"): State.NEW,
     # The intent is recorded: from here on something may exist that costs money.
     (State.NEW, "provision-start"): State.PROVISION,
-    # The provider reports that all followers are started, or a rank is online.
+    # The provider reports that all followers are started, or all ranks are online.
     (State.PROVISION, "provision-finish"): State.JOIN,
     # All ranks are online (or, with `partial = "keep"`, those that joined in time).
-    (State.JOIN, "online"): State.ONLINE,
+    **{(state, "online"): State.ONLINE for state in BEFORE_REAP[1:3]},
     # The program of an isolated burst has ended, whichever states were seen before.
     **{(state, "finish"): State.REAP for state in BEFORE_REAP[1:4]},
     # No job needs it any more, or a person took it down: no new job may start on it.

@@ -220,10 +220,11 @@ def _settled(call: LastCall, read_at: float) -> bool:
 _Rows = Iterable[tuple[tuple[ProviderPhase, ...], tuple[RanksOnline, ...], Observation]]
 _ANY_PHASE = tuple(ProviderPhase)
 _ANY_RANKS = tuple(RanksOnline)
-_UP = (RanksOnline.SOME, RanksOnline.ALL)
 _NOT_SEEN = (RanksOnline.UNREAD, RanksOnline.NONE)
 _NOT_WHOLE = (RanksOnline.NONE, RanksOnline.SOME)
+_NOT_ALL = (RanksOnline.UNREAD, *_NOT_WHOLE)
 _ALIVE = (ProviderPhase.UNREAD, ProviderPhase.PENDING, ProviderPhase.RUNNING)
+_NOT_ALIVE = (ProviderPhase.ABSENT, ProviderPhase.FAILED, ProviderPhase.ENDING)
 _DEAD = (
     (ProviderPhase.FAILED, Observation.BROKE),
     (ProviderPhase.ENDING, Observation.ENDED),
@@ -236,14 +237,17 @@ _ROWS: dict[State, _Rows] = {
         ((ProviderPhase.UNREAD, ProviderPhase.ABSENT), _NOT_SEEN, Observation.WAIT)
     ],
     State.PROVISION: [
-        # Ranks that are online prove more than what the provider shows.
-        (_ANY_PHASE, _UP, Observation.STARTED),
-        ((ProviderPhase.RUNNING,), _NOT_SEEN, Observation.STARTED),
-        ((ProviderPhase.UNREAD, ProviderPhase.PENDING), _NOT_SEEN, Observation.WAIT),
-        *(((phase,), _NOT_SEEN, what) for phase, what in _DEAD),
+        # Ranks that are all online prove more than what the provider shows. If only
+        # some are, the others may still wait for nodes.
+        (_ANY_PHASE, (RanksOnline.ALL,), Observation.STARTED),
+        ((ProviderPhase.RUNNING,), _NOT_ALL, Observation.STARTED),
+        ((ProviderPhase.UNREAD, ProviderPhase.PENDING), _NOT_ALL, Observation.WAIT),
+        *(((phase,), _NOT_WHOLE, what) for phase, what in _DEAD),
         ((ProviderPhase.ABSENT,), (RanksOnline.NONE,), Observation.VANISHED),
+        # Absent at the provider, but some ranks are online: its API is late.
+        ((ProviderPhase.ABSENT,), (RanksOnline.SOME,), Observation.WAIT),
         # Followers may be up at a lead that cannot be read.
-        ((ProviderPhase.ABSENT,), (RanksOnline.UNREAD,), Observation.WAIT),
+        (_NOT_ALIVE, (RanksOnline.UNREAD,), Observation.WAIT),
     ],
     State.JOIN: [
         (_ANY_PHASE, (RanksOnline.ALL,), Observation.ONLINE),

@@ -45,7 +45,7 @@ def sync(
     for known in list(tx.bursts.values()):
         burst = _check_reach(tx, known, world) if known.live else known
         if burst.live and not burst.quarantined:
-            behaviour_of(burst).record_states(tx, burst, world, limits)
+            behaviour_of(burst).record_states(tx, burst, world, settings)
     if world.lead is None:
         return
     assign_started_jobs(tx, world.lead)

@@ -226,6 +226,13 @@ def read_runtime(
         for facts in providers
         if not isinstance(facts.statuses, ReadFailure)
     }
+    unlisted = [
+        f"provider {facts.name} does not list its bursts"
+        for facts in providers
+        if facts.trouble or facts.name not in seen
+    ]
+    if isinstance(records, ReadFailure):
+        unlisted.append("the records cannot be read")
     world = World(identity=identity, slots=slots, lead=None, providers=seen)
     daemon = try_call(lambda: _holder(lead))
     return RuntimeFacts(
@@ -238,6 +245,7 @@ def read_runtime(
         orphans=()
         if isinstance(records, ReadFailure)
         else find_orphans(records, world),
+        unlisted=unlisted,
     )
 
 

@@ -143,6 +143,8 @@ class RuntimeFacts(msgspec.Struct, frozen=True, kw_only=True):
     view: LeadView | ReadFailure
     slots: Sequence[RankSlot] = ()
     orphans: Sequence[Orphan] = ()
+    unlisted: Sequence[str] = ()
+    """What keeps orphans from being found, each in a few words."""
 
 
 class FileFacts(msgspec.Struct, frozen=True, kw_only=True):

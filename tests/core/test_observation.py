@@ -56,7 +56,12 @@ UNREAD = RanksOnline.UNREAD
     ("state", "word", "ranks", "expected"),
     [
         (State.NEW, ProviderPhase.UNREAD, RanksOnline.NONE, Observation.WAIT),
-        (State.PROVISION, ProviderPhase.PENDING, RanksOnline.SOME, Observation.STARTED),
+        (State.PROVISION, ProviderPhase.PENDING, RanksOnline.SOME, Observation.WAIT),
+        (State.PROVISION, ProviderPhase.UNREAD, RanksOnline.SOME, Observation.WAIT),
+        (State.PROVISION, ProviderPhase.PENDING, RanksOnline.ALL, Observation.STARTED),
+        (State.PROVISION, ProviderPhase.RUNNING, RanksOnline.SOME, Observation.STARTED),
+        (State.PROVISION, ProviderPhase.FAILED, RanksOnline.SOME, Observation.BROKE),
+        (State.PROVISION, ProviderPhase.FAILED, UNREAD, Observation.WAIT),
         (State.PROVISION, ProviderPhase.RUNNING, UNREAD, Observation.STARTED),
         (State.PROVISION, ProviderPhase.FAILED, RanksOnline.NONE, Observation.BROKE),
         (State.PROVISION, ProviderPhase.ENDING, RanksOnline.NONE, Observation.ENDED),

@@ -17,6 +17,7 @@ from burst.model.hold import HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.reason import Reason
+from burst.provider import BurstStatus, Phase
 from tests.builders import T0, but, job, view, whole, world
 from tests.core.ticks import ID, hold, recorded, tick_once
 from tests.lifecycles import WHOLE_WAY, leased, run
@@ -63,6 +64,19 @@ def test_jobs_that_want_no_burst_are_left_alone(changes, reason, text):
 
 def test_a_new_burst_found_on_the_books_is_started():
     made = tick_once(world(view()), recorded(run()))
+
+    assert made.actions == (ProvisionBurst(ID),)
+    assert made.records.bursts[ID].state is State.PROVISION
+
+
+def test_what_runs_is_asked_for_again_until_the_call_succeeds():
+    """What is up may be all that a call before the daemon's restart has made."""
+    lead = world(view(online=[0, 2]))
+    runs = {ID: BurstStatus(burst_id=ID, phase=Phase.RUNNING)}
+    shows = but(lead.providers["local"], statuses=runs, read_at=T0)
+    seen = but(lead, providers={"local": shows})
+
+    made = tick_once(seen, recorded(run("provision-start")))
 
     assert made.actions == (ProvisionBurst(ID),)
     assert made.records.bursts[ID].state is State.PROVISION

@@ -249,3 +249,9 @@ def test_orphans_are_wrong() -> None:
         "orphan burst-1-abc of provider local: no record of it -> look at it, then"
         " delete it: burst gc --yes"
     )
+
+
+def test_no_orphans_are_promised_where_bursts_cannot_be_listed() -> None:
+    found = check_orphans(state(unlisted=["provider one does not list its bursts"]))
+    assert levels(found) == [NOTE]
+    assert "not checked: provider one does not list" in said(found)

@@ -281,6 +281,7 @@ def test_what_cannot_be_read_is_a_trouble_each() -> None:
     assert isinstance(state.view, ReadFailure)
     assert isinstance(state.records, ReadFailure)
     assert "the store has schema '99'" in state.records.what
+    assert state.unlisted == ["the records cannot be read"]
 
 
 def test_what_no_record_explains_is_an_orphan() -> None:
@@ -290,9 +291,15 @@ def test_what_no_record_explains_is_an_orphan() -> None:
     facts = ProviderFacts(name="one", type="fake", statuses=[left])
     (orphan,) = read_runtime(lead, LEAD, (), [facts]).orphans
     assert (orphan.provider, orphan.burst) == ("one", "burst-0-abc")
-    # What could not be asked for is none.
-    facts = ProviderFacts(name="one", type="fake", statuses=ReadFailure("503"))
-    assert read_runtime(lead, LEAD, (), [facts]).orphans == ()
+    # What could not be asked for is none, and that is told.
+    failed = ReadFailure("503")
+    for facts in (
+        ProviderFacts(name="one", type="fake", statuses=failed),
+        ProviderFacts(name="one", type="fake", trouble=failed),
+    ):
+        seen = read_runtime(lead, LEAD, (), [facts])
+        assert seen.orphans == ()
+        assert seen.unlisted == ["provider one does not list its bursts"]
 
 
 def test_the_flux_on_path_is_asked(

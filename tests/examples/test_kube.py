@@ -10,10 +10,17 @@ from burst_kind.provider import KindProvider
 from burst_kube.provider import KubeProvider
 
 from burst.config import Settings, load
+from burst.kits.pods import PodSettings
 from burst.model.shape import Shape
 from burst.runtime import provider_registry
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "kube"
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "examples" / "kube"
+EXAMPLES = [
+    *(ROOT / "examples").glob("k*/*.toml"),
+    *(ROOT / "examples").glob("*/burst.toml"),
+    *(ROOT / "manifests").rglob("burst.toml"),
+]
 
 
 def test_the_settings_make_a_kube_provider(tmp_path: Path) -> None:
@@ -41,6 +48,19 @@ def test_the_settings_make_a_kind_provider() -> None:
     assert isinstance(providers["far"], KindProvider)
     (offer,) = providers["far"].offers()
     assert (offer.name, offer.shape.cores, offer.max_nodes) == ("pod", 2, 4)
+
+
+def test_a_pod_may_wait_for_a_node_as_long_as_schedule_says() -> None:
+    """`provision` counts from before, and would end the wait for another reason."""
+    compared = 0
+    for path in EXAMPLES:
+        settings = load(path)
+        options = provider_registry.read_provider_options(settings, str(path))
+        for name, parsed in options.items():
+            if isinstance(parsed, PodSettings):
+                compared += 1
+                assert parsed.schedule < settings.provision_limit(name), path
+    assert compared
 
 
 def _with_kubeconfig(settings: Settings, directory: Path) -> Settings:

@@ -13,11 +13,12 @@ from burst.kits.pods.names import ID, OWNER, PROVIDER
 from burst.model.finding import Finding, Level
 from burst.model.lead import LeadIdentity
 from burst.testing import example_lead
-from tests.kits.kubeserver import Said, api_server, cluster_of
+from tests.kits.kubeserver import ABSENT, Said, api_server, cluster_of
 from tests.kits.pods import SETTINGS, TAGS, bursts_in, replace
 
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 JOBS = "/apis/batch/v1/namespaces/jobs/jobs"
+NAMESPACE = "/api/v1/namespaces/jobs"
 PODS = "/api/v1/namespaces/jobs/pods"
 MINICLUSTERS = "/apis/flux-framework.org/v1alpha2/namespaces/jobs/miniclusters"
 KIND = "/apis/flux-framework.org/v1alpha2"
@@ -172,8 +173,13 @@ def test_what_a_cluster_lacks_is_told(server: Said) -> None:
     (why,) = examine(server, form="operator")[Level.WRONG]
     assert "has no kind miniclusters.flux-framework.org" in why
     server.answer("POST", REVIEWS, DENIED, ALLOWED)
+    server.answer("GET", NAMESPACE, (200, {"metadata": {}}))
     (why,) = examine(server)[Level.WRONG]
     assert "lacks rights in namespace jobs: get jobs.batch; apply a Role" in why
+    server.answer("POST", REVIEWS, DENIED, ALLOWED)
+    server.answer("GET", NAMESPACE, ABSENT)
+    (why,) = examine(server)[Level.WRONG]
+    assert "there is no namespace jobs; kubectl create namespace jobs" in why
     server.answer("GET", "/version", (200, {"gitVersion": "v1.28.3-gke.1"}))
     (why,) = examine(server)[Level.WRONG]
     assert "is Kubernetes v1.28.3-gke.1; upgrade it to 1.29" in why

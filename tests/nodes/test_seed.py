@@ -6,6 +6,7 @@ All that is done with the lead is `flux submit`.
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 from tests.e2e.shellimage import NEXT_IMAGE
 from tests.kubelab.cluster import Cluster
-from tests.nodes.seed import Seed, planted, run_experiment, upgrade_daemon
+from tests.nodes.seed import MANIFESTS, Seed, planted, run_experiment, upgrade_daemon
 from tests.nodes.waiting import wait_until
 from tests.support.fluxlead import needs_flux
 from tests.support.waiting import HANG_S
@@ -45,20 +46,31 @@ def test_its_node_is_drained_and_a_new_image_applied(
         seed.flux("queue", "stop", "--all", "--quiet")
         seed.flux("queue", "idle", f"--timeout={HANG_S:g}s", "--quiet")
         assert "disruption budget" in seed.evict()
-        seed.delete_pod()
+        delete = ("delete", "job/lead", "-n", seed.near, "--cascade=foreground")
+        cluster.kubectl(*delete)
+        seed.apply_again()
+        cluster.kubectl(*documented_wait(seed.near))
         wait_until(lambda: seed.has_other_pod(first) and seed.status(), seed.look)
         take_down(seed, before)
         seed.flux("queue", "start", "--all", "--quiet")
         change = seed.image_of_the_daemon(NEXT_IMAGE)
         with pytest.raises(RuntimeError, match="field is immutable"):
             seed.apply_again(change)
-        delete = ("delete", "job/lead", "-n", seed.near, "--cascade=foreground")
         cluster.kubectl(*delete)
         seed.apply_again(change)
         wait_until(lambda: seed.status() != {}, seed.look)
         assert seed.containers()["burst"]["image"] == NEXT_IMAGE
         seed.flux("job", "urgency", held, "default")
         wait_until(lambda: "clean" in seed.flux("job", "eventlog", held), seed.look)
+
+
+def documented_wait(namespace: str) -> list[str]:
+    """Return the words after kubectl by which the README waits for the next pod."""
+    lines = (MANIFESTS / "README.md").read_text().splitlines()
+    [line] = [line for line in lines if line.startswith("$ kubectl wait ")]
+    words = shlex.split(line)[2:]
+    words[words.index("burst")] = namespace
+    return words
 
 
 def keep_a_burst(seed: Seed) -> dict[str, Any]:

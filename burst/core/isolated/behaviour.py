@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from burst.config import LimitSettings, Settings
+from burst.config import Settings
 from burst.core.isolated import decision, observation
 from burst.core.isolated.observation import UNDER_WAY
 from burst.core.job_events import record_job_events
@@ -37,10 +37,10 @@ class IsolatedBehaviour:
     """What isolated bursts do; see `burst.core.behaviour`."""
 
     def record_states(
-        self, tx: Transaction, burst: Burst, world: World, limits: LimitSettings
+        self, tx: Transaction, burst: Burst, world: World, settings: Settings
     ) -> None:
         """Record the states that a live burst has reached, by what was read."""
-        observation.record_states(tx, burst, world, limits)
+        observation.record_states(tx, burst, world, settings.limits)
 
     def record_jobs(
         self,

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Literal, TypeVar
 
-from burst.errors import Refused, Transient
+from burst.errors import ProviderError, Refused, Transient
 from burst.kits.kube.access import Access
 from burst.kits.kube.api_stream import ApiStream
 from burst.kits.kube.connect import (
@@ -17,7 +17,7 @@ from burst.kits.kube.connect import (
     warnings_of,
 )
 from burst.kits.kube.faults import ApiCall, explain, is_absent, is_taken
-from burst.kits.kube.kinds import EVENT, KINDS, POD, Kind, Manifest
+from burst.kits.kube.kinds import EVENT, KINDS, NAMESPACE, POD, Kind, Manifest
 from burst.kits.kube.selection import METADATA, Page, Selection, decode
 
 REQUEST_S = 30.0
@@ -278,6 +278,13 @@ class Cluster:
         attempt = ApiCall(self.access, f"create {review}")
         answer = self._ask(attempt, path, method="POST", body=body, headers=_JSON)
         return bool(_decode(answer).get("status", {}).get("allowed"))
+
+    def lacks_namespace(self, name: str) -> bool:
+        """Tell whether a namespace is known not to exist."""
+        try:
+            return self.get(NAMESPACE, "", name) is None
+        except ProviderError:
+            return False  # the right to read namespaces is missing
 
     def serves(self, kind: Kind) -> bool:
         """Return whether the cluster has this kind in this version."""

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from burst.errors import NotFound, ProviderError
+from burst.errors import NotFound
 from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.faults import NoNamespace, NoRight
 from burst.kits.kube.kinds import NAMESPACE
@@ -172,15 +172,9 @@ class PodBursts:
         try:
             yield
         except NoRight:
-            if self._is_gone():
+            if self.cluster.lacks_namespace(self._namespace):
                 raise NoNamespace(self._namespace) from None
             raise
-
-    def _is_gone(self) -> bool:
-        try:
-            return self.cluster.get(NAMESPACE, "", self._namespace) is None
-        except ProviderError:
-            return False  # not known
 
     def _make_namespace(self) -> None:
         if not self.cluster.get(NAMESPACE, "", self._namespace):

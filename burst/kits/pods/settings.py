@@ -139,7 +139,8 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Shell commands to run before and after the broker, `pre` and `post`."""
     schedule: Seconds = Seconds(300)
     """How long a pod may wait for a node or for quota. After that the burst fails for
-    lack of capacity. An autoscaler takes one to three minutes."""
+    lack of capacity. An autoscaler takes one to three minutes. Set `provision` to
+    more."""
     operator_yaml: str = ""
     """With form operator: path of the operator's manifests. Before the first burst, the
     objects in it that do not exist are made, which needs the rights of a cluster

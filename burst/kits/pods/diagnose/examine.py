@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from burst.errors import ProviderError, Refused
 from burst.kits.kube.cluster import Cluster
+from burst.kits.kube.faults import NoNamespace
 from burst.kits.kube.kinds import (
     CONFIG_MAP,
     EVENT,
@@ -76,6 +77,12 @@ def examine_cluster(
     try:
         yield _judge_version(cluster)
         rights = _judge_rights(cluster, settings)
+        if (
+            has_namespace
+            and rights.level is not Level.OK
+            and cluster.lacks_namespace(settings.namespace)
+        ):
+            raise NoNamespace(settings.namespace)
         yield rights
         if settings.form == "operator":
             yield from _judge_operator(cluster)
