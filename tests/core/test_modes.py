@@ -9,7 +9,7 @@ from burst.core.select.confinement import rank_leases
 from burst.core.tick import run_tick
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
-from burst.model.lead import JobState, LeasedRanks
+from burst.model.lead import JobState, LeasedRanks, QueueView
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences, parse_request
 from burst.model.scheduler import FLUXION, Scheduler
@@ -170,6 +170,16 @@ def test_a_job_is_in_the_stopped_queue_until_its_nodes_are_online(
     released = "job-release" in [event.name for _, event in made.events]
     up = len(online) == 4
     assert (made.decisions[1].reason is Reason.RELEASED, released) == (up, up)
+
+
+def test_a_job_whose_nodes_are_lost_stays_while_the_stopped_queue_takes_no_jobs():
+    closed = {"burst": QueueView(enabled=False)}
+    there = queued("burst-ready")
+    seen = world(view(there, online=(0, 1, 2), lead=LEAD, queues=closed), LEAD)
+
+    made = tick_once(seen, "queue", recorded(UP))
+
+    assert made.actions == ()
 
 
 def test_in_the_stopped_queue_nothing_starts_on_nodes_that_are_up():
