@@ -221,8 +221,7 @@ class ApiConnection:
         other = f"{host}, not {before}" if host != before else same
         raise Refused(
             f"{self.access} now names another API server: {other}",
-            "let it, or its current context, name the former one; if the new one is"
-            " meant, restart the daemon",
+            "let it name the former one; if the new one is meant, restart the daemon",
         )
 
 
