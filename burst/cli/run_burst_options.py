@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -13,6 +13,7 @@ import msgspec
 
 from burst.config import ProviderTable
 from burst.errors import ConfigError
+from burst.extensions import find_point
 from burst.provider_type import GROUP, ProviderFlag, ProviderType, load_type
 
 
@@ -69,8 +70,9 @@ def provider_flag_options(
 
     `found` is by default the entry points that are installed.
     """
-    points = entry_points(group=GROUP) if found is None else found
-    types = {point.name: made for point in points if (made := _load(point))}
+    points = tuple(entry_points(group=GROUP) if found is None else found)
+    names = dict.fromkeys(point.name for point in points)
+    types = {name: made for name in names if (made := _load(points, name))}
     flags = {flag.name: flag for brought in types.values() for flag in brought.flags}
 
     @functools.wraps(function)
@@ -88,14 +90,13 @@ def provider_flag_options(
     return command
 
 
-def _load(point: EntryPoint) -> ProviderType | None:
+def _load(points: Sequence[EntryPoint], name: str) -> ProviderType | None:
     try:
-        return load_type(point)
+        point = find_point(points, name)
+        return load_type(point) if point else None
     except ConfigError as error:
         # Other providers' flags must not be lost because of one package's mistake.
-        click.echo(
-            f"flags of provider type {point.name} are left out: {error}", err=True
-        )
+        click.echo(f"flags of provider type {name} are left out: {error}", err=True)
         return None
 
 

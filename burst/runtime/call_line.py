@@ -150,5 +150,4 @@ def _provider_of(call: QueuedCall) -> Provider | None:
 
 def _calls_of(provider: Provider | None) -> int:
     """Return how many calls the provider may have at a time."""
-    most: object = 1 if provider is None else provider.concurrency
-    return max(1, min(most, _MOST)) if isinstance(most, int) else 1
+    return 1 if provider is None else min(provider.concurrency, _MOST)

@@ -183,8 +183,9 @@ def _directories(name: str, provider: Provider) -> tuple[str, ...]:
         found = provider.directories()
         if isinstance(found, str):
             raise TypeError("it returned text in place of a list")
+        found = tuple(found)  # it may be a generator, which is read only once
         for path in found:
             text = isinstance(path, str) and storable(path)
             if not text or text != path or not text.startswith("/"):
                 raise TypeError(f"it returned {path!r}, not an absolute path as text")
-        return tuple(found)
+        return found

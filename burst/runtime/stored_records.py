@@ -86,11 +86,7 @@ class StoredRecords:
 
     def _write(self, result: TickResult, now: float) -> TickResult:
         try:
-            self.store.write(self._stored, result.records)
-        except RecordTooLarge as error:
-            log.say("%s", error, level=logging.ERROR)
-            result = without_oversized(result, self.now, error.records, now)
-            self.store.write(self._stored, result.records)
+            result = self._write_what_fits(result, now)
         except MALFORMED as error:
             # A defect. If it ended the daemon, each restart could meet it again.
             if self.trouble is None:
@@ -98,6 +94,15 @@ class StoredRecords:
             why = f"{type(error).__name__}, which the daemon's log has in full"
             raise StoreError(f"a record cannot be encoded: {why}") from error
         self._stored = result.records
+        return result
+
+    def _write_what_fits(self, result: TickResult, now: float) -> TickResult:
+        try:
+            self.store.write(self._stored, result.records)
+        except RecordTooLarge as error:
+            log.say("%s", error, level=logging.ERROR)
+            result = without_oversized(result, self.now, error.records, now)
+            self.store.write(self._stored, result.records)
         return result
 
     def _note(self, error: BurstError, now: float) -> None:

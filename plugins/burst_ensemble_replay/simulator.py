@@ -178,7 +178,9 @@ class EnsembleSimulator:
         answer: Answer
         try:
             answer = decide()
-        except (Exception, SystemExit) as error:  # noqa: BLE001  whatever it raises
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001  whatever it raises
             if name not in self._told:
                 log.failure("%s raised", name)
             self._told.add(name)

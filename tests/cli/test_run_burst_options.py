@@ -94,6 +94,16 @@ def test_a_package_that_cannot_be_imported_keeps_nobody_from_the_others(
     assert "cannot be imported: No module named" in told
 
 
+def test_flags_of_a_type_that_several_packages_have_are_left_out(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    other = EntryPoint("gone", "another_package:TYPE", GROUP)
+    assert run("--rack", "r7", points=(GONE, other, POINT)).types == {"rack": TYPE}
+    told = capsys.readouterr().err
+    assert told.count("flags of provider type gone are left out: packages ") == 1
+    assert "packages another_package and no_such_package each have 'gone'" in told
+
+
 def test_pods(tmp_path: Path) -> None:
     given = {"image": "x", "flux-operator-yaml": str(tmp_path / "o.yaml")}
     assert PodType().options(given, {"namespace": "n"}, 2) == {

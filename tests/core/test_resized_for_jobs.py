@@ -99,6 +99,17 @@ def test_it_does_not_where_that_is_not_the_same_or_not_allowed(burst, asked, tab
     assert new
 
 
+@pytest.mark.parametrize(
+    ("was", "grows"),
+    [("kube a (:8443)", True), ("kube a", True), ("", True), ("kube a (/b)", False)],
+)
+def test_it_grows_where_its_provider_can_reach_it(was, grows):
+    """Records of older versions lack what is in parentheses."""
+    seen = seen_by(view(large(), online=range(4)), places={"local": "kube a (:8443)"})
+    made = decide(records=recorded(idle(place=was)), seen=seen)
+    assert bool(made.records.bursts[ID].coming) is grows
+
+
 @pytest.mark.parametrize("end", [0.0, NOW + 86_400])
 def test_budgets_allow_the_whole_of_the_larger_burst(end):
     asked = large(duration=3600.0)

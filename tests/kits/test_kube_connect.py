@@ -84,7 +84,7 @@ def test_a_token_that_is_turned_down_is_read_anew_once(
 def test_another_server_that_the_file_names_later_is_not_asked(
     server: Said, tmp_path: Path, moved: bool
 ) -> None:
-    """As after `kubectl config use-context`: the bursts would seem to be gone."""
+    """The bursts would seem to be gone."""
     path = kubeconfig(tmp_path / "config", server.url, {"token": "old"})
     cluster = Cluster(Kubeconfig(path))
     cluster.version()
@@ -107,6 +107,52 @@ def test_another_server_that_the_file_names_later_is_not_asked(
     kubeconfig(tmp_path / "config", server.url, {"token": "new"})
     server.answer("GET", "/version", VERSION)
     assert cluster.version() == "v1.34.4"
+
+
+def two_contexts(
+    path: Path, servers: tuple[str, str], user: dict[str, Any], current: str
+) -> str:
+    """Write a kubeconfig with the contexts a and b; return its path."""
+    named = tuple(zip("ab", servers, strict=True))
+    config = {
+        "current-context": current,
+        "clusters": [{"name": n, "cluster": {"server": url}} for n, url in named],
+        "users": [{"name": "a", "user": user}, {"name": "b", "user": {"token": "b"}}],
+        "contexts": [{"name": n, "context": {"cluster": n, "user": n}} for n in "ab"],
+    }
+    path.write_text(json.dumps(config))
+    return str(path)
+
+
+def test_another_current_context_does_not_count(server: Said, tmp_path: Path) -> None:
+    """As after `kubectl config use-context`."""
+    file = tmp_path / "config"
+    with api_server() as other:
+        urls = server.url, other.url
+        path = two_contexts(file, urls, {"token": "old"}, "a")
+        cluster = Cluster(choose_access(path))
+        cluster.version()
+        two_contexts(file, urls, {"token": "new"}, "b")
+        server.answer("GET", "/version", NOT_AUTHORIZED, VERSION)
+        assert cluster.version() == "v1.34.4"
+        assert not other.asked
+    assert server.asked[-1] == ("GET", "/version", "Bearer new")
+
+
+def test_another_current_context_does_not_count_before_the_first_answer(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "config"
+    user = plugin(tmp_path, "exit 3")
+    with api_server() as other:
+        other.answer("GET", "/version", VERSION)
+        urls = "https://127.0.0.1:1", other.url
+        cluster = Cluster(choose_access(two_contexts(file, urls, user, "a")))
+        for current in "ab":
+            two_contexts(file, urls, user, current)
+            with pytest.raises(Transient, match="gives no credentials"):
+                cluster.version()
+        assert not other.asked
 
 
 @pytest.mark.filterwarnings("ignore:SOCKS support")
@@ -330,6 +376,22 @@ def test_the_server_of_an_access_is_known_without_asking_it(
     assert server_of(Kubeconfig(str(path))) == told
     assert server_of(Kubeconfig(str(path), "b")) == "two.example"
     assert server_of(Kubeconfig(str(path), "c")) == f"{path}, context c"
+
+
+def test_entries_that_are_not_used_do_not_hide_the_server(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text(
+        "current-context: a\n"
+        "contexts: [{name: odd, context: none},"
+        " {name: a, context: {cluster: one, user: u}},"
+        " {name: b, context: {cluster: bad, user: u}}]\n"
+        "clusters: [{name: bad, cluster: {server: 'https://bad.example:port'}},"
+        " {name: one, cluster: {server: 'https://one.example'}}]\n"
+    )
+    assert server_of(Kubeconfig(str(path))) == "one.example"
+    for context in ("odd", "b"):
+        there = Kubeconfig(str(path), context)
+        assert server_of(there) == f"{path}, context {context}"
 
 
 def test_the_server_of_another_access() -> None:

@@ -158,18 +158,26 @@ def test_a_new_authority_of_the_file_is_read_without_a_restart(
         assert cluster.version() == "v1"
 
 
-@pytest.mark.parametrize("by_token", [True, False])
+@pytest.mark.parametrize("kept", ["authority", "both", "certificate"])
 def test_removed_temporary_files_of_the_client_are_written_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_token: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: str
 ) -> None:
-    """As systemd-tmpfiles removes what nobody read for days."""
+    """As systemd-tmpfiles removes what nobody read for days.
+
+    `kept` is what of the kubeconfig the client keeps there.
+    """
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     pair = make_certificate(tmp_path, "one")
     with tls_server(*pair) as url:
-        user = None if by_token else pair
+        user = None if kept == "authority" else pair
         path = trusting(tmp_path / "config", url, pair[0], user)
+        if kept == "certificate":
+            found = json.loads(Path(path).read_text())
+            server = {"server": url, "certificate-authority": str(pair[0])}
+            found["clusters"][0]["cluster"] = server
+            Path(path).write_text(json.dumps(found))
         cluster = Cluster(Kubeconfig(path), timeout=HANG_S)
         assert cluster.version() == "v1"
         removed = list(temporary.iterdir())

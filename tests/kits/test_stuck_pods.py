@@ -114,6 +114,22 @@ def test_what_to_do_is_told(ends: str, phase: str, told: str) -> None:
         assert (words in status.why) is (words == told)
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_pod_on_a_dead_node_is_told_before_one_that_is_kept(order: int) -> None:
+    """What a person can do by force is told."""
+    stuck = {**pod("a"), "status": {"phase": "Running"}}
+    held = {**pod("c"), "status": {"phase": "Failed"}}
+    held["metadata"]["finalizers"] = ["acme.io/hold"]
+    job: Manifest = {"kind": "Job", "metadata": {"deletionTimestamp": SOON}}
+    job["metadata"] |= {"name": "b", "annotations": {HOSTS: "h"}}
+    items = [job, *[stuck, held][::order]]
+    for item in items:
+        item["metadata"]["labels"] = {ID: "b"}
+        item["metadata"] = kept(item)["metadata"]
+    (found,) = group_by_burst(items)
+    assert MAY_BE_DEAD in describe(found, {}, {}, 300, NOW).why
+
+
 def kept(item: Manifest) -> Manifest:
     """Return the fields of an object that are kept to describe its burst."""
     found = msgspec.convert(item, KeptObject)

@@ -2,18 +2,23 @@
 """An engine whose records are to stay small, and of which one may be spoilt."""
 
 import logging
+from collections.abc import Mapping
 
 import pytest
 
+from burst.config import LimitSettings
 from burst.core.actions import DrainBurst, ProvisionBurst
 from burst.core.lifecycle import apply, begin
 from burst.core.provider_health import FailureRecord, Health
 from burst.core.tick import TickResult
+from burst.errors import StoreError
 from burst.model.burst import Burst, BurstId, State
 from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
+from burst.runtime.stored_records import StoredRecords
 from tests.builders import T0, but, whole
+from tests.fakes import MemoryStore
 from tests.lifecycles import LEASE
 from tests.sim import Sim
 
@@ -57,6 +62,22 @@ def test_a_new_burst_whose_record_is_too_large_is_not_made(
     assert sim.lead.drained == {2: "x"}
     # Others go on.
     sim.run_job()
+
+
+def test_one_that_cannot_be_encoded_beside_one_that_is_too_large() -> None:
+    class Odd(MemoryStore):
+        def write(self, changes: Mapping[str, str | None]) -> None:
+            if any(key.startswith("burst/") for key in changes):
+                raise UnicodeEncodeError("utf-8", "x", 0, 1, "not allowed")
+            super().write(changes)
+
+    records = StoredRecords(Odd(), T0, LimitSettings())
+    other = but(LEASE, id=BurstId("burst-1-ffffff"))
+    bursts = huge("burst-0-ffffff"), begin(other, {JobId(8): T0}, T0)
+    actions = (ProvisionBurst(other.id),)
+    with pytest.raises(StoreError, match="cannot be encoded: UnicodeEncodeError"):
+        records.keep(decided(records.now, *bursts, actions=actions), T0)
+    assert records.trouble is not None
 
 
 def test_a_record_that_grew_too_large_spoils_its_own_burst_only() -> None:

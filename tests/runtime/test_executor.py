@@ -206,10 +206,6 @@ def reap(provider, *bursts):
         # One after the other for one burst, for which no other waits.
         (3, "111", 1),
         (2, "112", 2),
-        # What is no number of calls.
-        (0, "12", 1),
-        ("many", "12", 1),
-        (None, "12", 1),
     ],
 )
 def test_so_many_calls_are_under_way_at_a_time(concurrency, bursts, most):

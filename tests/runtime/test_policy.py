@@ -117,7 +117,7 @@ def make_providers(*, found: object = (), place: object = "") -> EngineConfig:
 
 
 def test_directories_of_followers_are_asked_of_providers_that_say_them() -> None:
-    config = make_providers(found=["/scratch", "/results"])
+    config = make_providers(found=iter(["/scratch", "/results"]))
     assert config.directories == {"far": ("/scratch", "/results")}
 
 

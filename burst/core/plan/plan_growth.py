@@ -129,8 +129,9 @@ class _GrowthFinder:
 
     def _may_grow(self, burst: Burst, proposal: Proposal, demand: Demand) -> bool:
         lease, new, context = burst.lease, proposal.lease, self._context
-        same = (lease.provider, lease.offer, lease.price, lease.place, lease.shape)
-        if same != (new.provider, new.offer, new.price, new.place, new.shape):
+        # The place is the same, too: elsewhere the burst would be quarantined.
+        same = (lease.provider, lease.offer, lease.price, lease.shape)
+        if same != (new.provider, new.offer, new.price, new.shape):
             return False
         may = may_be_resized(burst, context.world, context.settings)
         # Jobs of guests would fail on nodes that only run jobs of the owner.

@@ -77,24 +77,32 @@ def server_of(access: Access) -> str:
         return _host_and_rest(access.url) or access.url
     if isinstance(access, InCluster):
         return "the cluster of the daemon's pod"
-    path = access.path or os.environ.get("KUBECONFIG") or "~/.kube/config"
+    current, contexts, clusters = _read(access.path)
+    try:
+        known = clusters[contexts[access.context or current]["cluster"]]
+        tls_name = known.get("tls-server-name", "")
+        return _host_and_rest(known["server"], tls_name) or str(access)
+    except UNREADABLE:
+        return str(access)
+
+
+def _read(path: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """Return the current context, the contexts and the clusters of the files."""
+    path = path or os.environ.get("KUBECONFIG") or "~/.kube/config"
+    current = ""
     contexts: dict[str, Any] = {}
-    clusters: dict[str, str] = {}
-    current = access.context
+    clusters: dict[str, Any] = {}
     for name in filter(None, path.split(os.pathsep)):
         try:
             found = yaml.safe_load(expand_home(name).read_text())
-            current = current or found.get("current-context", "")
+            current = current or str(found.get("current-context") or "")
             for item in found.get("contexts") or []:
-                contexts.setdefault(item["name"], item["context"]["cluster"])
+                contexts.setdefault(item["name"], item["context"])
             for item in found.get("clusters") or []:
-                known = item["cluster"]
-                tls_name = known.get("tls-server-name", "")
-                server = _host_and_rest(known["server"], tls_name)
-                clusters.setdefault(item["name"], server)
+                clusters.setdefault(item["name"], item["cluster"])
         except UNREADABLE:
             continue  # a connection reports what is wrong with the file
-    return clusters.get(str(contexts.get(current, ""))) or str(access)
+    return current, contexts, clusters
 
 
 def _host_and_rest(url: str, tls_name: str = "") -> str:
@@ -117,10 +125,11 @@ def choose_access(path: str = "", context: str = "") -> Access:
     """Return the access for this kubeconfig and context.
 
     If both are empty, use, like kubectl, KUBECONFIG, `~/.kube/config` if it exists, or
-    the pod's service account.
+    the pod's service account. The context is that which is current now: it does not
+    change with `kubectl config use-context`.
     """
     named = path or context or os.environ.get("KUBECONFIG")
     in_pod = "KUBERNETES_SERVICE_HOST" in os.environ
     if named or not in_pod or expand_home("~/.kube/config").exists():
-        return Kubeconfig(path, context)
+        return Kubeconfig(path, context or _read(path)[0])
     return InCluster()

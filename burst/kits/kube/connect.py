@@ -193,7 +193,7 @@ class ApiConnection:
                 preload_content=preload_content,
             )
         except urllib3.exceptions.HTTPError as error:
-            if isinstance(_reason(error), urllib3.exceptions.SSLError):
+            if _is_of_files(error):
                 # The file may have a new authority or certificate, and the client's
                 # temporary files with the old ones may have been removed.
                 self.close()
@@ -221,8 +221,7 @@ class ApiConnection:
         other = f"{host}, not {before}" if host != before else same
         raise Refused(
             f"{self.access} now names another API server: {other}",
-            "let it, or its current context, name the former one; if the new one is"
-            " meant, restart the daemon",
+            "let it name the former one; if the new one is meant, restart the daemon",
         )
 
 
@@ -292,6 +291,14 @@ def _authorization(settings: Any) -> dict[str, str]:
 def _reason(error: Exception) -> Exception:
     found: Exception = getattr(error, "reason", None) or error
     return found
+
+
+def _is_of_files(error: Exception) -> bool:
+    """Return whether an authority, a certificate or a key may be the cause."""
+    reason = _reason(error)
+    # Of a client's certificate that is missing, urllib3 says that the connection ended.
+    missing = any(isinstance(each, FileNotFoundError) for each in reason.args)
+    return missing or isinstance(reason, urllib3.exceptions.SSLError)
 
 
 def _unreachable(access: Access, host: str, error: Exception) -> Transient | Refused:

@@ -45,6 +45,9 @@ from burst_ensemble.core.wishes import (
     merge_answers,
 )
 
+_STEP_FAILED = "its step failed: "
+"""How the fault of members begins of which the daemon could not take the step."""
+
 
 class EnsembleStep(msgspec.Struct, frozen=True):
     """The result of one step of an ensemble."""
@@ -95,6 +98,13 @@ def take_step(
     A member that could not be read has no reading and no answers.
     """
     wishes = _wishes(spec, record, answers)
+    record = record.with_members(
+        {
+            name: msgspec.structs.replace(member, fault="")
+            for name, member in record.members.items()
+            if member.fault.startswith(_STEP_FAILED)
+        }
+    )
     for name, wish in wishes.items():
         memory = {**record.members[name].memory, **wish.decision.memory}
         record = record.with_member(name, fault=wish.fault, memory=memory)
@@ -186,7 +196,7 @@ def note_failure(
     one = ensembles.get(before.record.name)
     if one is None or one.start is not before.start:
         return ensembles
-    fault = f"its step failed: {type(error).__name__}, which the log has in full"
+    fault = f"{_STEP_FAILED}{type(error).__name__}, which the log has in full"
     members = {
         name: msgspec.structs.replace(member, fault=fault)
         for name, member in one.record.members.items()

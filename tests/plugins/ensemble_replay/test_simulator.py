@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import threading
 from typing import Any
@@ -166,8 +167,11 @@ def test_it_can_be_stopped_and_what_comes_too_late_is_told() -> None:
 class _Raising:
     """Raises until its work is mended, and notes when and on which thread."""
 
-    def __init__(self, mended: float = math.inf) -> None:
+    def __init__(
+        self, mended: float = math.inf, error: type[BaseException] = ValueError
+    ) -> None:
         self.mended = mended
+        self.error = error
         self.at: list[float] = []
         self.threads: set[threading.Thread] = set()
 
@@ -175,7 +179,7 @@ class _Raising:
         self.at.append(now - START)
         self.threads.add(threading.current_thread())
         if self.at[-1] < self.mended:
-            raise ValueError("no")
+            raise self.error("no")
         return MemberDecision(nodes=1)
 
 
@@ -184,14 +188,21 @@ def raising(algorithm: _Raising) -> EnsembleSimulator:
     return EnsembleSimulator(spec, {"m": {"a": algorithm}}, TIMES, Workload())
 
 
+@pytest.mark.parametrize("error", [ValueError, SystemExit, asyncio.CancelledError])
 def test_an_algorithm_that_raises_is_set_apart(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, error: type[BaseException]
 ) -> None:
-    algorithm = _Raising()
+    algorithm = _Raising(error=error)
     (found,) = raising(algorithm).run(300.0).members
-    assert (found.nodes, found.trouble) == (0, "a: it raised ValueError('no')")
+    told = f"a: it raised {error.__name__}('no')"
+    assert (found.nodes, found.trouble) == (0, told)
     assert algorithm.at == [0, 60, 120, 240]
     assert caplog.text.count("Traceback") == 1
+
+
+def test_it_can_be_interrupted_in_an_algorithm() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        raising(_Raising(error=KeyboardInterrupt)).run(300.0)
 
 
 def test_no_real_time_counts_for_an_algorithm() -> None:

@@ -228,19 +228,26 @@ def _ending(found: BurstObjects, now: float) -> BurstStatus:
 def _overdue(pods: Iterable[Manifest], now: float, advice: str = "") -> str:
     """Return which pod does not end, and why; empty if there is none.
 
-    `advice` is added if its node may be dead.
+    One whose node may be dead comes first. For that one, `advice` is added.
     """
-    late = next((pod for pod in pods if node_of(pod) and is_overdue(pod, now)), None)
+    overdue = (pod for pod in pods if node_of(pod) and is_overdue(pod, now))
+    late = min(overdue, key=_is_kept, default=None)
     if late is None:
         return ""
-    kept = ", ".join(late["metadata"].get("finalizers") or ())
-    if kept and phase_of(late) in ("Failed", "Succeeded"):
+    if _is_kept(late):
+        kept = ", ".join(late["metadata"]["finalizers"])
         return (
             f"{name_of(late)} has ended, but its finalizers keep it ({kept}): what has"
             " set them, or a person, has to remove them"
         )
     node = node_of(late)
     return f"{name_of(late)} should have ended, so its node {node} may be dead{advice}"
+
+
+def _is_kept(pod: Manifest) -> bool:
+    """Return whether only its finalizers keep the object of a pod that has ended."""
+    finalizers = pod["metadata"].get("finalizers")
+    return bool(finalizers) and phase_of(pod) in ("Failed", "Succeeded")
 
 
 def _completed(

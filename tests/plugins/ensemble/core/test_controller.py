@@ -23,6 +23,7 @@ from burst_ensemble.core.controller import (
     end_all,
     look,
     new_record,
+    note_failure,
 )
 from burst_ensemble.core.intents import (
     Done,
@@ -206,6 +207,19 @@ def test_a_member_that_is_not_read_stays_as_it_is() -> None:
     step = stepped(spec, record, {}, {"m": wants(6)})
     assert sizes(step.record) == sizes(record)
     assert step.intents == ()
+
+
+def test_a_step_that_failed_is_told_until_the_next_one() -> None:
+    """Also of a member that cannot be read. The fault of its algorithm stays then."""
+    spec = ensemble(member("a"), member("b"))
+    start = EnsembleStart(spec=spec, userid=1)
+    one = Ensemble(start, begun(spec, a=1, b=1))
+    noted = note_failure({"e": one}, one, ZeroDivisionError())["e"].record
+    assert noted.members["b"].fault.startswith("its step failed: ZeroDivisionError")
+    step = stepped(spec, noted, {"a": reading(1)}, {"a": AlgorithmFault("no")})
+    assert [each.fault for each in step.record.members.values()] == ["a0: no", ""]
+    again = stepped(spec, step.record, {}, {})
+    assert again.record.members["a"].fault == "a0: no"
 
 
 def test_an_end_is_final_whatever_is_answered_later() -> None:
