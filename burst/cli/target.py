@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import errno
 import functools
 import io
 import os
@@ -23,6 +22,7 @@ from burst.config import Settings, load
 from burst.config.file import read_toml
 from burst.config.usual_paths import LOOKED_FOR, USUAL_PATHS, VARIABLE
 from burst.errors import BurstError, ConfigError, NoDaemon
+from burst.kits.atomic_file import NO_ROOM
 from burst.kits.user_names import expand_home
 from burst.lead import PING_S, Lead
 from burst.model.printable import printable
@@ -31,8 +31,6 @@ from burst.runtime.connect import connect
 # Where the files of an instance are. The record of changes to them has their paths,
 # which must be the same from every directory and through every link.
 CONFIG_PLACE = click.Path(path_type=Path, resolve_path=True)
-
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 def run_command(command: click.Command) -> None:
@@ -49,7 +47,7 @@ def run_command(command: click.Command) -> None:
         # Such as of a word of the command line in Latin-1.
         _end(command, f"{error.object!r} is not UTF-8; type it anew")
     except OSError as error:
-        if error.errno not in _NO_ROOM:
+        if error.errno not in NO_ROOM:
             raise
         # What is left to write would fail again at the end of the process.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

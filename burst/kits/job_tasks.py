@@ -148,7 +148,7 @@ def owned_bursts(names: Iterable[str], base: Path) -> Sequence[OwnedBurst]:
     ]
 
 
-def _with_files(base: Path) -> set[tuple[str, ...]]:
+def _with_files(base: Path) -> set[tuple[str, str, str]]:
     with disk_errors(base):
         return {
             (owner, provider, burst)

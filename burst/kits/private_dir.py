@@ -27,13 +27,13 @@ import msgspec
 
 from burst.decode import from_json
 from burst.errors import InsufficientCapacity, ProviderError, Refused, Transient
+from burst.kits.atomic_file import NO_ROOM
 from burst.kits.open_to_users import let_pass
 from burst.kits.user_names import user_name
 
 _T = TypeVar("_T")
 # The least space that the directories of a burst need, in bytes.
 _LEAST_ROOM = 16 * 1024
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 _FOR_A_WHILE = {errno.EIO, errno.EINTR, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,62}\Z")
@@ -171,7 +171,7 @@ class PrivateDirectory:
 
     def _unusable(self, how: str, error: OSError) -> ProviderError:
         what = f"{self.path}: cannot be {how}: {error.strerror}"
-        if error.errno in _NO_ROOM:
+        if error.errno in NO_ROOM:
             return InsufficientCapacity(what, "free space on that file system")
         if error.errno in _FOR_A_WHILE:
             return Transient(what)
@@ -275,7 +275,7 @@ def disk_errors(path: Path, *, writing: bool = False) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if writing and error.errno in _NO_ROOM:
+        if writing and error.errno in NO_ROOM:
             raise InsufficientCapacity(
                 f"{path}: {error.strerror}", "free space on that file system"
             ) from error

@@ -10,7 +10,7 @@ import pytest
 
 from burst.cli.target import Target
 from burst.config.usual_paths import LOOKED_FOR
-from burst.errors import ConfigError
+from burst.errors import START_A_DAEMON, ConfigError
 from burst.model.jobid import format_f58
 from tests.cli.cli_harness import CliHarness, burst, open_harness
 from tests.contract.instance import SLEEP
@@ -52,7 +52,7 @@ def test_the_records_are_shown_and_that_nobody_takes_the_bursts_down(
     assert [row["idle"] >= 0 for row in found["bursts"]] == [True]
     assert [row["down_in"] for row in found["bursts"]] == [None]
     story = cli.run("explain", name).lines
-    step = "  next: somebody starts the daemon: burst daemon -c FILE"
+    step = f"  next: somebody starts the daemon: {START_A_DAEMON}"
     assert step in story
     job = instance.submit(nodes=9, command=SLEEP)
     told = cli.run("explain", format_f58(job))

@@ -161,6 +161,7 @@ def test_a_symbolic_link_in_place_of_the_base_is_refused(
     [
         (errno.ENOSPC, True, InsufficientCapacity),
         (errno.EDQUOT, True, InsufficientCapacity),
+        (errno.EFBIG, True, InsufficientCapacity),
         (errno.ENOSPC, False, Transient),
         (errno.EIO, True, Transient),
     ],
