@@ -80,6 +80,12 @@ class ServiceTaken(LeadError):
     """Another daemon serves this lead: do not start."""
 
 
+START_A_DAEMON = (
+    "systemctl start burst where its unit is installed, else burst daemon -c FILE"
+)
+"""How a lead gets a daemon, in words."""
+
+
 class NoDaemon(LeadError):
     """No daemon serves this lead: the command needs one."""
 

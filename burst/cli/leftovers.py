@@ -127,7 +127,7 @@ def collect_leftovers(
         ]
         show(f"deleting {counted(len(found), 'burst')} of {query.provider}")
         left = leftovers.delete(found, tell_reap, GC_DEADLINE) if yes else {}
-    _print(found, left, now, listing)
+    _print(found, left, now, leftovers.place(), listing)
     say_left(left)
 
 
@@ -147,7 +147,11 @@ def _owner_of(lead: LeadSettings) -> str:
 
 
 def _print(
-    found: Sequence[OwnedBurst], left: Mapping[str, str], now: float, listing: Listing
+    found: Sequence[OwnedBurst],
+    left: Mapping[str, str],
+    now: float,
+    place: str,
+    listing: Listing,
 ) -> None:
     rows = [
         {
@@ -162,7 +166,8 @@ def _print(
     if listing.as_json:
         print_json({"bursts": rows, "left": dict(left)})
     elif not rows:
-        click.echo("nothing is left")
+        # A default directory is another one for each user.
+        click.echo(f"nothing is left in {place}" if place else "nothing is left")
     else:
         print_rows(rows, _COLUMNS, listing)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from burst.cli.target import Target
 from burst.decode import from_plain
-from burst.errors import BurstError, Denied, NoDaemon
+from burst.errors import START_A_DAEMON, BurstError, Denied, NoDaemon
 from burst.lead import Lead
 from burst.model.lead import PENDING
 from burst.model.next_step import Actor
@@ -49,7 +49,7 @@ def _explain(snapshot: Snapshot, asked: Asked) -> dict[str, Any]:
     # Nothing has been decided about a job that waits: a daemon does that.
     undecided = found["state"] in _PENDING and not found["verdict"]
     if undecided or found["next"].startswith(Actor.DAEMON.value):
-        found["next"] = "somebody starts the daemon: burst daemon -c FILE"
+        found["next"] = f"somebody starts the daemon: {START_A_DAEMON}"
     return found
 
 

@@ -28,7 +28,7 @@ from burst.cli.wait_for_burst import (
 )
 from burst.config import ProviderTable, Settings
 from burst.errors import BurstError, ConfigError, NoDaemon
-from burst.lead import Lead
+from burst.lead import PING_S, Lead
 from burst.model.burst import BurstId
 from burst.model.ranks import parse_hostlist
 from burst.provider_type import usual_type
@@ -130,7 +130,7 @@ class _ManualBurst:
                 providers = {**settings.providers, self._provider: table}
                 settings = msgspec.structs.replace(settings, providers=providers)
             try:
-                lead.call("ping", {})
+                lead.call("ping", {}, PING_S)
             except NoDaemon:
                 self._without_daemon(lead, settings, slot)
             else:

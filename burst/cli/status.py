@@ -28,6 +28,7 @@ from burst.cli.listing import (
 )
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
+from burst.errors import START_A_DAEMON
 from burst.model.burst import PRICE_SOURCES
 from burst.model.decision import count_nodes, moment, name_ranks
 from burst.model.fsd import rounded_span
@@ -247,6 +248,5 @@ def _no_daemon(found: Row) -> str:
     lost = f"nothing takes {', '.join(live)} down" if live else "no burst is live"
     return (
         "no daemon serves this lead; this is what is on record, and"
-        f" {lost}: start one (systemctl start burst where its unit is installed, else"
-        " burst daemon -c FILE)"
+        f" {lost}: start one ({START_A_DAEMON})"
     )

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import errno
 import functools
 import io
 import os
@@ -20,8 +19,10 @@ import msgspec
 from burst import log
 from burst.cli.progress import show_wait
 from burst.config import Settings, load
+from burst.config.file import read_toml
 from burst.config.usual_paths import LOOKED_FOR, USUAL_PATHS, VARIABLE
 from burst.errors import BurstError, ConfigError, NoDaemon
+from burst.kits.atomic_file import NO_ROOM
 from burst.kits.user_names import expand_home
 from burst.lead import PING_S, Lead
 from burst.model.printable import printable
@@ -30,8 +31,6 @@ from burst.runtime.connect import connect
 # Where the files of an instance are. The record of changes to them has their paths,
 # which must be the same from every directory and through every link.
 CONFIG_PLACE = click.Path(path_type=Path, resolve_path=True)
-
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 def run_command(command: click.Command) -> None:
@@ -48,7 +47,7 @@ def run_command(command: click.Command) -> None:
         # Such as of a word of the command line in Latin-1.
         _end(command, f"{error.object!r} is not UTF-8; type it anew")
     except OSError as error:
-        if error.errno not in _NO_ROOM:
+        if error.errno not in NO_ROOM:
             raise
         # What is left to write would fail again at the end of the process.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -68,6 +67,8 @@ class Target(msgspec.Struct, frozen=True):
 
     config: Path | None
     uri: str | None
+    usual: tuple[str, str] = USUAL_PATHS
+    """The user's own file and the site's, which are looked for if none is named."""
 
     def find(self) -> Path | None:
         """Return the settings file to use; None if there is none."""
@@ -76,7 +77,7 @@ class Target(msgspec.Struct, frozen=True):
         named = os.environ.get(VARIABLE)
         if named:
             return Path(named)
-        usual = map(expand_home, USUAL_PATHS)
+        usual = map(expand_home, self.usual)
         # Path.exists raises an error in a directory that may not be searched.
         return next((path for path in usual if os.path.exists(path)), None)
 
@@ -86,7 +87,7 @@ class Target(msgspec.Struct, frozen=True):
         What the command line or the environment names; else what the lead's daemon has
         read; else what `find` finds. Raises LeadError.
         """
-        if self.config is None and not os.environ.get(VARIABLE):
+        if not self._is_named():
             try:
                 read = lead.call("ping", {}, PING_S).get("config", "")
             except NoDaemon:
@@ -114,30 +115,46 @@ class Target(msgspec.Struct, frozen=True):
             settings = msgspec.structs.replace(settings, lead=lead)
         return settings
 
-    def _find_uri(self) -> str:
+    def find_uri(self) -> str:
         """Return the URI of the lead; empty for the one that Flux finds.
 
-        A fault in a file that nobody has named is only told: users of a lead can do
-        nothing about that in the site's file, and need none. Raises ConfigError.
+        A fault in the site's file that nobody has named is only told: users of a lead
+        can do nothing about it. Raises ConfigError for any other file, as the command
+        would be about another lead than the file names.
         """
         try:
             return self.settings().lead.uri
         except ConfigError as error:
-            if self.config is not None or os.environ.get(VARIABLE):
+            site = expand_home(self.usual[1])
+            if self.find() != site or self._is_named():
                 raise
             click.echo(f"settings are not read: {error}", err=True)
-            return self.uri or ""
+            return self.uri or _uri_in(site)
+
+    def _is_named(self) -> bool:
+        """Return whether the command line or the environment names the file."""
+        return self.config is not None or bool(os.environ.get(VARIABLE))
 
     @contextmanager
     def lead(self) -> Iterator[Lead]:
         """Connect to the lead, for the time of a command. Raises LeadError."""
-        uri = self._find_uri()
+        uri = self.find_uri()
         with show_wait("connecting to the lead"):
             lead = connect(uri)
         try:
             yield lead
         finally:
             lead.close()
+
+
+def _uri_in(path: Path) -> str:
+    """Return the `uri` of `[lead]` in a file with a fault; empty if there is none."""
+    try:
+        lead = read_toml(path).get("lead")
+    except ConfigError:
+        return ""
+    uri = lead.get("uri") if isinstance(lead, dict) else None
+    return uri if isinstance(uri, str) else ""
 
 
 def target_options(function: Callable[..., None]) -> Callable[..., None]:

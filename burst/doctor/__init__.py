@@ -154,24 +154,34 @@ def _check_all(request: DoctorRequest) -> Iterator[Finding]:
             yield from _check_without_lead(request)
         else:
             yield from _label("ranks", check_bootstrap(identity, boot))
+            adopted: Sequence[Finding] = ()
             if boot is not None:
-                yield from _check_instance(boot, lead, facts, request)
-            yield from _check_with_lead(lead, identity, request)
+                instance = try_call(lambda: read_instance(uri))
+                added = collect_facts.read_added(instance)
+                adopted = check_adopted(added, identity.hosts)
+                yield from _label("ranks", adopted)
+                yield from _check_instance(
+                    boot, instance, lead, facts, request, bool(adopted)
+                )
+            yield from _check_with_lead(lead, identity, request, bool(adopted))
 
 
-def _check_instance(
-    boot: BootInfo | ReadFailure, lead: Lead, facts: LeadFacts, request: DoctorRequest
+def _check_instance(  # noqa: PLR0913, PLR0917 - what was read so far
+    boot: BootInfo | ReadFailure,
+    instance: RunningInstance | ReadFailure,
+    lead: Lead,
+    facts: LeadFacts,
+    request: DoctorRequest,
+    awaits_restart: bool,
 ) -> Iterator[Finding]:
     """Check what the running Flux instance of the lead has loaded and is set to do."""
     uri, identity, settings = facts.uri, facts.identity, request.settings.settings
     assert not isinstance(identity, ReadFailure)
-    instance = try_call(lambda: read_instance(uri))
-    added = collect_facts.read_added(instance)
-    yield from _label("ranks", check_adopted(added, identity.hosts))
     beside = _directories_of(identity, request)
     listed = frobnicators_here(boot, instance, socket.gethostname(), os.environ)
     installed = read_installed(os.environ, beside, listed)
-    yield from _label("intake", check_intake(instance, installed, settings))
+    found = check_intake(instance, installed, settings, awaits_restart=awaits_restart)
+    yield from _label("intake", found)
     yield from _check_config(instance, identity, settings)
     yield from _label("scheduler", check_scheduler(instance, settings.intake))
     answer = collect_facts.read_accounting(lead)
@@ -225,12 +235,13 @@ def _check_without_lead(request: DoctorRequest) -> Iterator[Finding]:
 
 
 def _check_with_lead(
-    lead: Lead, identity: LeadIdentity, request: DoctorRequest
+    lead: Lead, identity: LeadIdentity, request: DoctorRequest, awaits_restart: bool
 ) -> Iterator[Finding]:
     settings = request.settings.settings
     found = try_call(lambda: find_slots(identity, settings.lead.slots))
     slots = () if isinstance(found, ReadFailure) else found
-    yield from _label("slots", check_slots(found))
+    checked = check_slots(found, awaits_restart=awaits_restart)
+    yield from _label("slots", checked)
     facts = collect_facts.read_endpoint(identity, settings)
     yield from _label("systemd", check_systemd(identity))
     yield from _label("certificate", check_certificate(facts))

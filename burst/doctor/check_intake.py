@@ -35,20 +35,27 @@ def check_intake(
     instance: RunningInstance | ReadFailure,
     installed: InstalledFacts,
     settings: Settings,
+    *,
+    awaits_restart: bool = False,
 ) -> list[Finding]:
-    """Check what the mode needs: scheduler, queues, frobnicator, users' commands."""
+    """Check what the mode needs: scheduler, queues, frobnicator, users' commands.
+
+    A lead that `awaits_restart` has got its modules, queues and frobnicator in files
+    that it has not read yet.
+    """
     intake = settings.intake
     if isinstance(instance, ReadFailure):
         return [
             wrong(instance.what, instance.advice or "see the finding about the lead")
         ]
-    return [
-        *_check_scheduler(instance, intake),
-        *_check_queues(instance, intake),
-        *(_lacking(instance, installed) or _check_frobnicator(instance, settings)),
-        *_check_commands(installed),
-        *_check_versions(installed),
-    ]
+    found = _lacking(instance, installed)
+    if not awaits_restart:
+        found = [
+            *_check_scheduler(instance, intake),
+            *_check_queues(instance, intake),
+            *(found or _check_frobnicator(instance, settings)),
+        ]
+    return [*found, *_check_commands(installed), *_check_versions(installed)]
 
 
 def _check_scheduler(

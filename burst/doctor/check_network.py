@@ -21,8 +21,15 @@ _OPEN = (
 )
 
 
-def check_slots(slots: Sequence[RankSlot] | ReadFailure) -> list[Finding]:
-    """Check that the lead has rank slots, and that none of them has rank 0."""
+def check_slots(
+    slots: Sequence[RankSlot] | ReadFailure, *, awaits_restart: bool = False
+) -> list[Finding]:
+    """Check that the lead has rank slots, and that none of them has rank 0.
+
+    Slots that a lead lacks which `awaits_restart` are told by `check_adopted`.
+    """
+    if awaits_restart and (isinstance(slots, ReadFailure) or not slots):
+        return []
     if isinstance(slots, ReadFailure):
         return [wrong(slots.what, slots.advice)]
     if not slots:

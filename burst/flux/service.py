@@ -20,6 +20,7 @@ import msgspec
 
 from burst import log
 from burst.errors import (
+    START_A_DAEMON,
     BurstError,
     CallsTooOften,
     Denied,
@@ -209,8 +210,7 @@ def call_service(
         case errno.ENOSYS:
             raise NoDaemon(
                 "no daemon serves this lead",
-                "start one: systemctl start burst where its unit is installed, else"
-                " burst daemon -c FILE; or ask the instance's owner",
+                f"start one: {START_A_DAEMON}; or ask the instance's owner",
             )
         case errno.EPERM:
             raise Denied(said)

@@ -9,7 +9,8 @@ import secrets
 import stat
 from pathlib import Path
 
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""The errors of a write for which there is no space, no quota, or a limit of size."""
 
 
 def write_atomically(  # noqa: PLR0913 - those with a name have a usual value
@@ -62,7 +63,7 @@ def write_atomically(  # noqa: PLR0913 - those with a name have a usual value
 
 def advice_on(error: OSError, otherwise: str) -> str:
     """Return what to do about a file that could not be written."""
-    if error.errno in _NO_ROOM:
+    if error.errno in NO_ROOM:
         return "make room there, then run it again"
     return otherwise
 

@@ -126,14 +126,16 @@ def owned_bursts(names: Iterable[str], base: Path) -> Sequence[OwnedBurst]:
 
     `base` contains the directories of all owners; a burst's files there tell its lease.
     Files are left if a lead is lost and the job has ended, and they have the lead's
-    certificate.
+    certificate. Of a `base` that is refused, only the jobs are returned; raises Refused
+    if there are none.
     """
     words = (tuple(name.split(".")) for name in names)
     found = {each[1:] for each in words if len(each) == 4 and each[0] == _NAMED}
-    with disk_errors(base):
-        for owner, provider in PrivateDirectory.owners(base):
-            home = PrivateDirectory(base, owner, provider)
-            found |= {(owner, provider, burst) for burst in home.names()}
+    try:
+        found |= _with_files(base)
+    except Refused:
+        if not found:
+            raise
     return [
         OwnedBurst(
             owner=owner,
@@ -144,6 +146,15 @@ def owned_bursts(names: Iterable[str], base: Path) -> Sequence[OwnedBurst]:
         for owner, provider, burst in sorted(found)
         if all(map(is_safe_name, (owner, provider, burst)))
     ]
+
+
+def _with_files(base: Path) -> set[tuple[str, str, str]]:
+    with disk_errors(base):
+        return {
+            (owner, provider, burst)
+            for owner, provider in PrivateDirectory.owners(base)
+            for burst in PrivateDirectory(base, owner, provider).names()
+        }
 
 
 def _noted_lease(base: Path, owner: str, provider: str, burst: str) -> float:

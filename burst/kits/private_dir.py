@@ -27,13 +27,13 @@ import msgspec
 
 from burst.decode import from_json
 from burst.errors import InsufficientCapacity, ProviderError, Refused, Transient
+from burst.kits.atomic_file import NO_ROOM
 from burst.kits.open_to_users import let_pass
 from burst.kits.user_names import user_name
 
 _T = TypeVar("_T")
 # The least space that the directories of a burst need, in bytes.
 _LEAST_ROOM = 16 * 1024
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 _FOR_A_WHILE = {errno.EIO, errno.EINTR, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,62}\Z")
@@ -171,7 +171,7 @@ class PrivateDirectory:
 
     def _unusable(self, how: str, error: OSError) -> ProviderError:
         what = f"{self.path}: cannot be {how}: {error.strerror}"
-        if error.errno in _NO_ROOM:
+        if error.errno in NO_ROOM:
             return InsufficientCapacity(what, "free space on that file system")
         if error.errno in _FOR_A_WHILE:
             return Transient(what)
@@ -207,23 +207,30 @@ class PrivateDirectory:
         return f", or set dir to {which}" if self._has_key else ""
 
     @classmethod
-    def owners(cls, base: Path) -> list[tuple[str, str]]:
+    def owners(cls, base: Path, *, has_key: bool = True) -> list[tuple[str, str]]:
         """Return owner and provider of each directory in `base` that is this user's.
 
-        Directories that `check` refuses are left out; if no others are there, raises
-        Refused.
+        What `check` refuses in it is left out. For root, which looks for the bursts of
+        others too, Refused is raised if all the directories are another user's. Also
+        raises Refused if `base` itself is refused.
         """
-        found, refused = [], None
-        for name in sorted(os.listdir(base)) if base.is_dir() else ():
+        if not base.is_dir():
+            return []
+        with cls(base, "any", "any", has_key=has_key)._open_base() as opened:
+            names = sorted(os.listdir(opened))
+        found, theirs = [], None
+        for name in names:
             owner, _, provider = name.partition(".")
             if is_safe_name(owner) and is_safe_name(provider):
+                home = cls(base, owner, provider, has_key=has_key)
                 try:
-                    cls(base, owner, provider).check()
+                    home.check()
                     found.append((owner, provider))
                 except Refused as error:
-                    refused = error
-        if refused and not found:
-            raise refused
+                    if os.geteuid() == 0 and _is_others_directory(home.path):
+                        theirs = error
+        if theirs and not found:
+            raise theirs
         return found
 
     def names(self) -> list[str]:
@@ -240,6 +247,14 @@ class PrivateDirectory:
         except OSError as error:
             if error.errno not in (errno.ENOENT, errno.ENOTEMPTY):
                 raise
+
+
+def _is_others_directory(path: Path) -> bool:
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid != os.geteuid()
 
 
 def load_json(path: Path, kind: type[_T]) -> _T | None:
@@ -260,7 +275,7 @@ def disk_errors(path: Path, *, writing: bool = False) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if writing and error.errno in _NO_ROOM:
+        if writing and error.errno in NO_ROOM:
             raise InsufficientCapacity(
                 f"{path}: {error.strerror}", "free space on that file system"
             ) from error

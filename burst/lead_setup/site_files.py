@@ -41,7 +41,7 @@ class AdoptionRecord(msgspec.Struct):
     """What `burst lead adopt`, and `add-slot` after it, did to an instance."""
 
     hosts: list[str] = []
-    """A hostlist for each rank slot that adopt was asked for, or that was added."""
+    """A hostlist for each rank slot that was added, by adopt or later."""
     changed: dict[str, ChangedFile] = {}
     """The changed files by path."""
     written: dict[str, str] = {}

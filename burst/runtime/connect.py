@@ -125,12 +125,15 @@ def _with_endpoint(identity: LeadIdentity, settings: LeadSettings) -> LeadIdenti
     return msgspec.structs.replace(identity, endpoint=f"tcp://{address}:{port}")
 
 
-def require_owner(identity: LeadIdentity, userid: int) -> None:
+def require_owner(
+    identity: LeadIdentity, userid: int, *, starts_something: bool = True
+) -> None:
     """Raise Denied for root if the lead is another user's.
 
     With `[access] allow-root-owner` Flux gives root the rights of the owner. But local
     followers of a daemon that root started would be brokers of root, on which the owner
-    could run anything as root (flux exec), and no job of a guest would run.
+    could run anything as root (flux exec), and no job of a guest would run. A command
+    that only looks, not `starts_something`, would not see the owner's bursts.
     """
     owner = identity.owner_userid
     # Without that setting Flux does not give root the rights of the owner, so the
@@ -138,9 +141,11 @@ def require_owner(identity: LeadIdentity, userid: int) -> None:
     if userid or not owner or not identity.access.allow_root_owner:
         return
     name = user_name(owner)
+    why = f"what is started for it would have rights that {name} does not have"
+    unit = "systemctl start burst, where its unit is installed, or "
+    if not starts_something:
+        why, unit = f"the bursts of {name} may not be seen", ""
     raise Denied(
-        f"{name} owns the instance, and this is uid {userid}: what is started for it"
-        f" would have rights that {name} does not have",
-        f"run it as {name}: systemctl start burst, where its unit is installed, or"
-        f" runuser -u {name} -- COMMAND",
+        f"{name} owns the instance, and this is uid {userid}: {why}",
+        f"run it as {name}: {unit}runuser -u {name} -- COMMAND",
     )

@@ -104,7 +104,8 @@ class LedgerArchive:
 
     def check(self) -> None:
         """Raise StoreError if the file is there, and this user cannot write it."""
-        if self.path.exists():
+        # Path.exists raises an error in a directory that may not be searched.
+        if os.path.exists(self.path):
             self._make()
 
     def _make(self) -> None:

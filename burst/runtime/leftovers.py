@@ -41,7 +41,7 @@ class Leftovers:
     """The bursts of all owners in the place of one provider of the settings."""
 
     def __init__(self, settings: Settings, name: str) -> None:
-        """Raises ConfigError if there is no provider of this name."""
+        """Raises ConfigError if there is no provider of this name, or it is wrong."""
         table = settings.providers.get(name)
         if table is None:
             raise ConfigError(
@@ -51,6 +51,11 @@ class Leftovers:
         # A disabled provider may still have bursts.
         self._table = msgspec.structs.replace(table, enabled=True)
         self._settings, self._name = settings, name
+        self._provider = self._make(_NOBODY, name)
+
+    def place(self) -> str:
+        """Return where the provider looks, in its own words; empty if it has none."""
+        return self._provider.place()
 
     def list_all(self) -> Sequence[OwnedBurst]:
         """Return all bursts that the provider sees.
@@ -58,7 +63,7 @@ class Leftovers:
         Raises ConfigError if it cannot list them, Transient if it does not answer, and
         what its `list_all` raises.
         """
-        provider = self._make(_NOBODY, self._name)
+        provider = self._provider
         if not provider.has("list_all"):
             raise ConfigError(
                 f"providers.{self._name}: type {self._table.type} cannot list bursts"

@@ -70,7 +70,7 @@ def read_orphans(
     Each provider has `limit` seconds. Raises BurstError, for root also if the lead is
     another user's, whose bursts the providers of root would not see.
     """
-    require_owner(lead.identity(), os.geteuid())
+    require_owner(lead.identity(), os.geteuid(), starts_something=False)
     records = RecordStore(lead.store()).load(Clock()())
     results = observe_each(providers, limit)
     views: dict[str, ProviderView] = {}

@@ -145,7 +145,7 @@ class KindProvider(PodSettingsProvider):
                 burst_id=BurstId(path.stem),
                 lease_end=_lease_end(path),
             )
-            for owner, provider in PrivateDirectory.owners(self._base)
+            for owner, provider in PrivateDirectory.owners(self._base, has_key=False)
             for path in sorted((self._base / f"{owner}.{provider}").iterdir())
             if path.suffix in (_CLAIM, _ENDING)
         ]

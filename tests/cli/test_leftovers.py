@@ -49,6 +49,10 @@ def start(local: LocalHarness, number: int, lease_end: float) -> BurstSpec:
     return spec
 
 
+def nothing_in(local: LocalHarness) -> list[str]:
+    return [f"nothing is left in {local.provider().place()}"]
+
+
 def listed(said: CommandResult) -> list[str]:
     return [row["id"] for row in said.json["bursts"]]
 
@@ -71,12 +75,12 @@ def test_what_has_expired_is_deleted_without_a_lead(
     left = {status.burst_id for status in local.provider().observe()}
     assert left == {lives.burst_id, for_ever.burst_id}
     assert local.pids(lives.burst_id)
-    assert gc("--any-owner", "--expired").lines == ["nothing is left"]
+    assert gc("--any-owner", "--expired").lines == nothing_in(local)
 
 
 def test_of_one_owner_all_is_deleted(local: LocalHarness, gc: Run) -> None:
     lives = start(local, 0, time.time() + HOUR)
-    assert gc("--owner", "another-lead", "--yes").lines == ["nothing is left"]
+    assert gc("--owner", "another-lead", "--yes").lines == nothing_in(local)
     assert local.pids(lives.burst_id)
 
     said = gc("--yes", lead=f'[lead]\nowner = "{local.owner}"')
@@ -98,7 +102,7 @@ def test_a_lease_that_has_just_ended_is_left_to_its_daemon(
     local: LocalHarness, gc: Run
 ) -> None:
     start(local, 0, time.time() - 60)
-    assert gc("--any-owner", "--expired").lines == ["nothing is left"]
+    assert gc("--any-owner", "--expired").lines == nothing_in(local)
 
 
 @pytest.mark.parametrize(

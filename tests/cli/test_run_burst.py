@@ -6,6 +6,7 @@ from __future__ import annotations
 import shlex
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from burst.cli.run_burst import command
+from burst.lead import ANSWER_S
 from burst.model.jobid import format_f58
 from burst.model.lead import JobState
 from tests.cli.cli_harness import (
@@ -103,6 +105,17 @@ def test_a_whole_slot_is_filled_and_taken_down_without_a_daemon(
     with closing(instance.lead()) as lead:
         lead.listen(lambda: None)
         assert lead.observe().drained == {}
+
+
+def test_a_daemon_that_hangs_is_told_within_seconds(cli: CliHarness) -> None:
+    with cli.daemon() as daemon:
+        daemon.process.send_signal(signal.SIGSTOP)
+        try:
+            began = time.monotonic()
+            assert "within 5s" in error_of(run_burst(cli))
+            assert time.monotonic() - began < ANSWER_S / 2
+        finally:
+            daemon.process.send_signal(signal.SIGCONT)
 
 
 def test_it_is_made_for_the_job_that_waits(unserved: Quiet) -> None:

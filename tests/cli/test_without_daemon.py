@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from burst.cli.target import Target
 from burst.config.usual_paths import LOOKED_FOR
+from burst.errors import START_A_DAEMON, ConfigError
 from burst.model.jobid import format_f58
 from tests.cli.cli_harness import CliHarness, burst, open_harness
 from tests.contract.instance import SLEEP
@@ -50,7 +52,7 @@ def test_the_records_are_shown_and_that_nobody_takes_the_bursts_down(
     assert [row["idle"] >= 0 for row in found["bursts"]] == [True]
     assert [row["down_in"] for row in found["bursts"]] == [None]
     story = cli.run("explain", name).lines
-    step = "  next: somebody starts the daemon: burst daemon -c FILE"
+    step = f"  next: somebody starts the daemon: {START_A_DAEMON}"
     assert step in story
     job = instance.submit(nodes=9, command=SLEEP)
     told = cli.run("explain", format_f58(job))
@@ -92,17 +94,51 @@ def test_the_running_daemons_settings_are_used_where_none_are_named(
 
 
 @pytest.mark.usefixtures("no_file")
-def test_a_fault_in_the_sites_file_takes_no_answer_of_the_daemon_away(
-    served: CliHarness, tmp_path: Path
+def test_with_a_fault_in_the_users_own_file_no_other_lead_is_asked(
+    served: CliHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usual = tmp_path / ".config/burst/burst.toml"
     usual.parent.mkdir(parents=True)
-    usual.write_text("no toml")
-    said = burst("status", "--uri", served.uri)
-    assert said.lines[0] == "no bursts"
-    assert said.stderr.startswith(f"settings are not read: {usual}: not TOML")
-    # What somebody has named is to be right.
-    assert burst("status", "--uri", served.uri, "-c", str(usual)).status == 1
+    usual.write_text("[lead]\nuri = 'local:///another'\n[plan]\nshare = 'oops'\n")
+    monkeypatch.setenv("FLUX_URI", served.uri)
+    said = burst("status")
+    assert said.status == 1
+    assert f"ERROR: {usual}: plan.share" in said.stderr
+
+
+@pytest.mark.usefixtures("no_file")
+@pytest.mark.parametrize(
+    ("text", "uri"),
+    [
+        ("[lead]\nuri = 'local:///site'\n[plan]\nshare = 'oops'\n", "local:///site"),
+        ("[lead]\nuri = 7\n", ""),
+        ("lead = 'oops'\n", ""),
+        ("no toml", ""),
+    ],
+)
+def test_a_fault_in_the_sites_file_takes_no_lead_from_its_users(
+    text: str,
+    uri: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    own, site = tmp_path / "own.toml", tmp_path / "site.toml"
+    site.write_text(text)
+    usual = (str(own), str(site))
+    assert Target(None, None, usual).find_uri() == uri
+    assert capsys.readouterr().err.startswith(f"settings are not read: {site}: ")
+    assert Target(None, "local:///mine", usual).find_uri() == "local:///mine"
+    # What somebody has named is to be right, and so is the user's own file.
+    with pytest.raises(ConfigError):
+        Target(site, None, usual).find_uri()
+    own.write_text(text)
+    with pytest.raises(ConfigError):
+        Target(None, None, usual).find_uri()
+    own.unlink()
+    monkeypatch.setenv("BURST_CONFIG", str(site))
+    with pytest.raises(ConfigError):
+        Target(None, None, usual).find_uri()
 
 
 @pytest.mark.usefixtures("no_file")

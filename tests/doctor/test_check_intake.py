@@ -4,6 +4,7 @@
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from burst.config import IntakeSettings, Mode, Settings
@@ -74,6 +75,17 @@ def test_what_only_makes_it_pleasant_is_noted() -> None:
     assert levels(found) == [OK, NOTE, NOTE, NOTE]
     assert "jobs that do not burst may run on lent nodes" in said(found)
     assert "flux submit --burst: plugin is not where Flux looks" in said(found)
+
+
+def test_what_a_restart_brings_is_not_told_to_be_lacking() -> None:
+    instance = RunningInstance(known=Scheduler(name="sched-simple"), config={})
+    needs = Settings(intake=IntakeSettings(mode="scheduler"))
+    assert levels(check_intake(instance, INSTALLED, needs)) == [WRONG, NOTE, OK, OK]
+    found = check_intake(instance, INSTALLED, needs, awaits_restart=True)
+    assert levels(found) == [OK, OK]
+    gone = msgspec.structs.replace(INSTALLED, lacking=("/etc/flux/gone.py",))
+    found = check_intake(instance, gone, needs, awaits_restart=True)
+    assert "Flux refuses each job" in said(found)
 
 
 def test_what_cannot_be_asked_is_told() -> None:

@@ -59,6 +59,15 @@ def test_slots_that_cannot_be_are_wrong() -> None:
     assert "rank 0 is the lead itself" in said(found)
 
 
+@pytest.mark.parametrize("lacking", [(), ReadFailure("burst-0-0 is no host", "")])
+def test_slots_that_a_restart_brings_are_not_told_to_be_lacking(
+    lacking: Any,
+) -> None:
+    assert check_slots(lacking, awaits_restart=True) == []
+    own = find_slots(identity("lead-[0-1]"), ["lead-[0-1]"])
+    assert levels(check_slots(own, awaits_restart=True)) == [WRONG]
+
+
 def test_slots_that_the_lead_has_after_its_next_restart_are_told() -> None:
     added, before = ["burst-0-[0-3]", "burst-1-0"], ["lead-0"]
     after = [*before, *parse_hostlist("burst-0-[0-3],burst-1-0")]

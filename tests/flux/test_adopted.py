@@ -6,6 +6,7 @@ What adopted sites then do is in tests/site.
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import shutil
@@ -140,6 +141,11 @@ def test_what_a_broker_would_not_start_with_is_said_before_the_restart(
     site.adopt()
     path = site.config_path / "system.toml"
     tables = tomllib.loads(path.read_text())
+    settings = str(site.directory / "etc/burst.toml")
+    found = burst("doctor", "-c", settings, "--uri", site.uri, "--json").stdout
+    wrong = [row for row in json.loads(found)["findings"] if row["level"] == "wrong"]
+    assert "not restarted since its files were given" in str(wrong)
+    assert not {"slots", "intake"} & {row["about"] for row in wrong}
     (_, _, slot) = tables["resource"]["config"]
     assert slot["hosts"] == "burst-0-[0-3]"
     # An array of a later file replaces that of an earlier one.

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from burst.errors import SpecRefused
+from burst.errors import Refused, SpecRefused
 from burst.kits.job_tasks import (
     JobSeen,
     JobTasks,
@@ -217,3 +217,20 @@ def test_jobs_of_all_owners_are_told_with_the_leases_of_their_files(
         ("ann", "far", "burst-0-1", 7.0),
         ("bob", "near", "burst-0-2", 0.0),
     ]
+
+
+def test_a_refused_directory_hides_no_job(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    found = owned_bursts([job_prefix("bob", "near") + "burst-0-1"], tmp_path)
+    assert [each.burst_id for each in found] == ["burst-0-1"]
+    with pytest.raises(Refused, match="others may write"):
+        owned_bursts([], tmp_path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a file away")
+def test_the_directory_of_another_user_hides_no_job(tmp_path: Path) -> None:
+    tmp_path.chmod(0o1777)
+    (tmp_path / "ann.far").mkdir(mode=0o700)
+    os.chown(tmp_path / "ann.far", 1, -1)
+    found = owned_bursts([job_prefix("bob", "near") + "burst-0-1"], tmp_path)
+    assert [each.burst_id for each in found] == ["burst-0-1"]

@@ -3,6 +3,7 @@ import errno
 import fcntl
 import os
 import stat
+import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -101,6 +102,38 @@ def test_a_place_of_another_user_is_refused(which: str, tmp_path: Path) -> None:
         PrivateDirectory.owners(home.path.parent)
 
 
+def test_what_is_no_directory_of_this_user_is_no_owners(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("a user's own file")
+    (tmp_path / "ann.far").mkdir()
+    (tmp_path / "ann.far").chmod(0o777)
+    assert PrivateDirectory.owners(tmp_path) == []
+    assert PrivateDirectory.owners(tmp_path / "none") == []
+
+
+def test_a_refused_base_is_told_also_if_it_is_empty(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    with pytest.raises(Refused, match="others may write") as info:
+        PrivateDirectory.owners(tmp_path, has_key=False)
+    assert "dir" not in info.value.advice
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be other users")
+def test_in_a_directory_of_all_users_only_root_looks_for_others() -> None:
+    # The directory of pytest may not be entered by others.
+    with tempfile.TemporaryDirectory() as place:
+        base = Path(place)
+        base.chmod(0o1777)
+        (base / "ann.far").mkdir(mode=0o700)
+        os.chown(base / "ann.far", 1, -1)
+        with pytest.raises(Refused, match="belongs to"):
+            PrivateDirectory.owners(base)
+        os.seteuid(65534)
+        try:
+            assert PrivateDirectory.owners(base) == []
+        finally:
+            os.seteuid(0)
+
+
 def test_a_symbolic_link_is_no_home(tmp_path: Path) -> None:
     home = PrivateDirectory(tmp_path / "base", "owner-1", "here")
     (tmp_path / "base").mkdir(0o700)
@@ -128,6 +161,7 @@ def test_a_symbolic_link_in_place_of_the_base_is_refused(
     [
         (errno.ENOSPC, True, InsufficientCapacity),
         (errno.EDQUOT, True, InsufficientCapacity),
+        (errno.EFBIG, True, InsufficientCapacity),
         (errno.ENOSPC, False, Transient),
         (errno.EIO, True, Transient),
     ],

@@ -88,6 +88,21 @@ def test_a_row_is_there_once_and_an_id_that_is_used_again_is_another_burst(
     assert archive.read(0.0).rows == [later, row(1)]
 
 
+def test_a_directory_of_the_daemons_user_alone_is_no_fault(tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    archive = LedgerArchive(tmp_path / "state" / "ledger.sqlite")
+    archive.add([row(1)])
+    (tmp_path / "state").chmod(0)
+    # Root may search any directory.
+    before = os.geteuid()
+    os.seteuid(before or 65534)
+    try:
+        archive.check()
+    finally:
+        os.seteuid(before)
+    (tmp_path / "state").chmod(0o700)
+
+
 def test_what_is_wrong_with_the_file_is_told(archive: LedgerArchive) -> None:
     elsewhere = LedgerArchive(archive.path / "no" / "directory")
     with pytest.raises(StoreError, match="move the file away"):
