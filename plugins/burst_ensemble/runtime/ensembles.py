@@ -150,6 +150,8 @@ class Ensembles:
         The daemon is asked only if one is due, or was not asked for `_REST_S`.
         """
         with self._stepping:
+            if self._closing.is_set():
+                return
             ensembles, now = self._store.read(), self._clock()
         has_rested = not 0 <= now - self._looked < _REST_S
         if not has_rested and not any(map(self._is_due, ensembles.values())):
