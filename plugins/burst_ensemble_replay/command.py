@@ -95,7 +95,7 @@ _ROWS = (
     "--price",
     type=Finite(),
     help="Price of a node for an hour. Default: that of the member's offer in the"
-    " settings, or 1 if no offer has a price.",
+    " settings, or 1 if there is none.",
 )
 @duration_option(
     "--longest",
@@ -146,7 +146,15 @@ def _prices(target: Target, spec: EnsembleSpec) -> Mapping[str, float]:
     sold: dict[str, list[Offer]] = {}
     for each in sold_offers(settings, read_offers(path, settings)):
         sold.setdefault(each.provider, []).append(each.offer)
-    return {member.name: offered_price(member, sold) for member in spec.members}
+    found = {member.name: offered_price(member, sold) for member in spec.members}
+    known = {name: price for name, price in found.items() if price is not None}
+    for name in sorted(found.keys() - known.keys()):
+        click.echo(
+            f"warning: no offer that is known is for member {name}: its nodes cost"
+            f" {money(DEFAULT_PRICE)} an hour here; see --price",
+            err=True,
+        )
+    return known
 
 
 def _workload(options: dict[str, Any]) -> Workload:

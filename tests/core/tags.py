@@ -19,13 +19,13 @@ def request(sim, tag, nodes=2):
     return new
 
 
-def submit(sim, number, tag, nodes=2, userid=100, *, cores=1):
+def submit(sim, number, tag, nodes=2, userid=100, *, cores=1, constraint=""):
     """Submit a job with a tag, held, as `flux submit --burst` does.
 
     `cores` is how many each of its nodes must have.
     """
     held = {"urgency": 0, "held_at_submit": True, "t_submit": sim.now}
-    request = whole(nodes, cores_per_slot=cores)
+    request = whole(nodes, cores_per_slot=cores, constraint=constraint)
     wish = BurstPreferences(tag=tag, urgency=16)
     waits = job(number, request, userid=userid, preferences=wish, **held)
     sim.lead.jobs[JobId(number)] = waits

@@ -94,11 +94,10 @@ def test_a_job_that_needs_more_nodes_than_its_tag_has_is_told_how_many() -> None
     assert sim.decision(JobId(7)).text().endswith(": it has 2, and 5 are needed")
 
 
-@pytest.mark.parametrize("modes", [("joined",), BOTH])
 @pytest.mark.parametrize("has_nodes", [False, True])
-def test_a_job_for_whose_tag_no_node_could_be_large_enough_fails(modes, has_nodes):
+def test_a_job_for_whose_tag_no_node_could_be_large_enough_fails(has_nodes):
     """As one without a tag; its user would pay for nodes that it never uses."""
-    sim = Sim(modes=modes, intake={"mode": "scheduler"})
+    sim = Sim(intake={"mode": "scheduler"})
     if has_nodes:
         request(sim, OURS)
     submit(sim, 7, OURS.name, cores=NODE.cores + 1)
@@ -132,6 +131,41 @@ def test_a_job_for_whose_tag_an_isolated_burst_could_be_requested_waits() -> Non
     assert sim.decision(JobId(7)).reason is Reason.TAGGED
     sim.tick(3)
     assert sim.decision(JobId(7)).reason is Reason.TAGGED
+
+
+@pytest.mark.parametrize("disabled", [False, True])
+def test_a_job_for_an_isolated_burst_waits_while_nothing_is_offered(disabled):
+    """Offers come back, also after a reload; a job that has failed does not."""
+    sim = Sim(modes=BOTH, intake={"mode": "scheduler"})
+    sim.fake_settings = but(sim.fake_settings, shape=BIG)
+    sim.boot()
+    sim.tick(2)
+    submit(sim, 7, OURS.name, nodes=1, cores=BIG.cores)
+    sim.tick(2)
+    if disabled:
+        sim.enabled = False
+        sim.change()
+    else:
+        sim.provider.offers = lambda: ()  # type: ignore[method-assign]
+    sim.tick(200)
+    assert sim.decision(JobId(7)).reason is Reason.TAGGED
+    assert not [entry for entry in sim.lead.log if entry[0] == "fail"]
+
+
+@pytest.mark.parametrize(
+    ("slot", "fails"), [("burst-0", True), ("burst-1", False), ("burst-9", False)]
+)
+def test_a_constraint_leaves_the_nodes_of_some_slots_alone(slot, fails):
+    """A constraint that admits no slot may name one that is added later."""
+    known = identity()
+    lead = FakeLead(but(known, shapes=(*known.shapes[:6], *[BIG] * 4)))
+    sim = Sim(lead, intake={"mode": "scheduler"})
+    only = f'{{"hostlist":["{slot}-[0-3]"]}}'
+    submit(sim, 7, OURS.name, nodes=1, cores=BIG.cores, constraint=only)
+    sim.tick(3)
+    failed = [entry[1] for entry in lead.log if entry[0] == "fail"]
+    assert failed == ([7] if fails else [])
+    assert fails or sim.decision(JobId(7)).reason is Reason.TAGGED
 
 
 def test_a_burst_with_a_tag_is_kept_though_it_is_idle() -> None:

@@ -85,7 +85,7 @@ class Eligibility:
         return (
             _not_bought(source, portion, demand)
             or self._fails(source, portion)
-            # It lasts longer than a limit, which passes as other bursts end.
+            # It may last longer than a limit, which passes as other bursts end.
             or self._over_budget(source, portion, demand)
             or self.usage.why_not(portion.use)
         )

@@ -30,7 +30,7 @@ class TaggedDemands:
 
         A decision if no nodes that anybody could request are large enough for it.
         """
-        request, shapes = demand.request, self._shapes
+        request, shapes = demand.request, self._shapes(demand)
         if shapes and not any(nodes_needed(request, each) for each in shapes):
             return Decision(Reason.NEVER_FITS, {"want": describe_need(request)})
         assert demand.tag is not None
@@ -38,15 +38,30 @@ class TaggedDemands:
         for_tag = Decision(Reason.TAGGED, facts)
         return msgspec.structs.replace(demand, not_bought=for_tag)
 
-    @functools.cached_property
-    def _shapes(self) -> Set[Shape]:
-        """The shapes that nodes can have; empty as long as that is not known."""
-        catalog = self._plan.eligible.catalog
-        if catalog.unread:
+    def _shapes(self, demand: Demand) -> Set[Shape]:
+        """Return the shapes of the nodes that could be requested for a job.
+
+        Empty as long as that is not known: in an isolated burst, or if no rank of a
+        slot is admitted by its constraint.
+        """
+        if not self._joined_alone:
             return frozenset()
-        offers = [each.offer for each in catalog.known]
-        isolated = {each.shape for each in offers if "isolated" in each.modes}
-        return isolated.union(shape for shape, _ in self._plan.table.kinds)
+        table, admitted = self._plan.table, self._plan.admitted(demand)
+        return {
+            kind[0]
+            for kind in table.kinds
+            if table.capacity(kind, admitted, 1, spread=False)
+        }
+
+    @functools.cached_property
+    def _joined_alone(self) -> bool:
+        """Whether all offers are known, and each is for nodes of rank slots alone.
+
+        Offers may be gone for a while, and a failed job is lost.
+        """
+        catalog = self._plan.eligible.catalog
+        modes = {mode for each in catalog.known for mode in each.offer.modes}
+        return bool(modes) and not catalog.unread and "isolated" not in modes
 
     def _too_few(self, demand: Demand) -> str:
         """Return that the nodes of a job's tag are too few or too small for it.

@@ -90,15 +90,17 @@ def check(path: Path, target: Target, listing: Listing) -> None:
 
 
 def warn_of_endless(spec: EnsembleSpec, algorithms: Algorithms) -> None:
-    """Warn of members that nothing in the file ends."""
+    """Warn of members with nodes that nothing in the file ends."""
     if spec.limits.money or not math.isinf(spec.limits.time):
         return
-    for name, its in algorithms.items():
-        if all(getattr(each, "never_ends", False) for each in its.values()):
+    for member in spec.members:
+        its = algorithms[member.name].values()
+        endless = all(getattr(each, "never_ends", False) for each in its)
+        if endless and not member.is_external:
             click.echo(
-                f"warning: nothing in the file ends member {name}, and its nodes cost"
-                " until burst ensemble down; set time or money under [limits], or also"
-                " list the algorithm stop",
+                f"warning: nothing in the file ends member {member.name}, and its nodes"
+                " cost until burst ensemble down; set time or money under [limits], or"
+                " also list the algorithm stop",
                 err=True,
             )
 

@@ -71,10 +71,11 @@ def _read_member(
         held_back={job.id for job in jobs if job.held_back},
     )
     counted = count_jobs(after, seen, nodes.now)
+    offered = offered_price(member.spec, nodes.offers) or 0.0
     reading = msgspec.structs.replace(
         counted.reading,
         spent=after.settled + sum(burst.cost for burst in live),
-        price=live[-1].price if live else offered_price(member.spec, nodes.offers),
+        price=live[-1].price if live else offered,
     )
     return MemberState(_with_nodes(reading, live), counted.member)
 
@@ -135,10 +136,12 @@ def _settle(before: MemberRecord, gone: Sequence[TaggedBurst]) -> MemberRecord:
     )
 
 
-def offered_price(member: MemberSpec, offers: Mapping[str, Sequence[Offer]]) -> float:
+def offered_price(
+    member: MemberSpec, offers: Mapping[str, Sequence[Offer]]
+) -> float | None:
     """Return the price of the offer that a member without nodes would take.
 
-    `offers` has those of each provider.
+    `offers` has those of each provider. Returns None if no offer is for the member.
 
     At price 0 the member would attract the jobs that go to the cheapest member.
     """
@@ -147,7 +150,7 @@ def offered_price(member: MemberSpec, offers: Mapping[str, Sequence[Offer]]) -> 
         for offer in offers.get(member.provider, ())
         if offer.name == (member.offer or offer.name) and offer.max_nodes >= member.min
     ]
-    return min(fit, default=0.0)
+    return min(fit, default=None)
 
 
 def is_over(one: Ensemble, nodes: TaggedNodes, pending: Collection[Tag]) -> bool:

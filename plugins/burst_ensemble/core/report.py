@@ -74,9 +74,9 @@ def member_row(
 
     A member without a view has ended or could not be read: it has only what is on
     record, which is `member` and the `tally` of each of `jobs`; `ensemble_row` adds the
-    `queue` while jobs of it are left. `waits_for` says why it
-    has not reached its size, or does not have all its jobs; `never_taken` says why the
-    lead will never accept a job.
+    `queue` while jobs of it are left. `waits_for` says why it has not reached its size,
+    or does not have all its jobs; `never_taken` says why the lead will never accept a
+    job.
     """
     record, hosts = member.record, member.ensemble.start.slots.get(member.name, ())
     awaited = _awaited_nodes(bursts)

@@ -46,7 +46,11 @@ from burst_ensemble.runtime.algorithms import AlgorithmCalls, Algorithms
 from burst_ensemble.runtime.client import DaemonClient
 from burst_ensemble.runtime.external import ExternalMembers
 from burst_ensemble.runtime.files import EnsembleFiles
-from burst_ensemble.runtime.read_file import check_supported, providers_of_daemon
+from burst_ensemble.runtime.read_file import (
+    check_offers,
+    check_supported,
+    providers_of_daemon,
+)
 from burst_ensemble.runtime.store import EnsembleStore
 
 MakeAlgorithms = Callable[[EnsembleFile], Algorithms]
@@ -122,6 +126,7 @@ class Ensembles:
         Raises BurstError if the ensemble cannot run here.
         """
         check_supported(file, providers_of_daemon(nodes).abilities)
+        check_offers(file, nodes)
         if file.spec.custom and not ensemble_settings(self._daemon.settings()).custom:
             raise ConfigError(
                 f"ensemble {file.spec.name} has commands, and {NO_CUSTOM}",
@@ -145,6 +150,8 @@ class Ensembles:
         The daemon is asked only if one is due, or was not asked for `_REST_S`.
         """
         with self._stepping:
+            if self._closing.is_set():
+                return
             ensembles, now = self._store.read(), self._clock()
         has_rested = not 0 <= now - self._looked < _REST_S
         if not has_rested and not any(map(self._is_due, ensembles.values())):

@@ -32,6 +32,20 @@ def check_supported(file: EnsembleFile, abilities: AbilitiesOf) -> None:
             raise file.wrong(*refusal)
 
 
+def check_offers(file: EnsembleFile, nodes: TaggedNodes) -> None:
+    """Raise ConfigError for a member with an offer that its provider does not have."""
+    for member in file.spec.members:
+        names = [offer.name for offer in nodes.offers.get(member.provider, ())]
+        # Without names, the provider has not told its offers yet.
+        if member.offer and names and member.offer not in names:
+            raise file.wrong(
+                member.name,
+                ("offer",),
+                f"provider {member.provider} has no offer {member.offer}",
+                f"it has {', '.join(names)}",
+            )
+
+
 def _refusals(
     member: MemberSpec, shared: Sequence[JobSpec], abilities: AbilitiesOf
 ) -> Iterator[tuple[str, KeyPath, str, str]]:

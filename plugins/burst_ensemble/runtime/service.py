@@ -119,13 +119,6 @@ class EnsembleService:
                     f"member {member.name}: there is no provider {member.provider}",
                     f"the daemon has {', '.join(nodes.offers) or 'none'}",
                 )
-            names = [offer.name for offer in nodes.offers.get(member.provider, ())]
-            if member.offer and names and member.offer not in names:
-                raise BurstError(
-                    f"member {member.name}: provider {member.provider} has no offer"
-                    f" {member.offer}",
-                    f"it has {', '.join(names)}",
-                )
         start = EnsembleStart(
             spec=spec, userid=os.geteuid(), environment=asked.environment
         )

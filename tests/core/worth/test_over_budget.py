@@ -130,7 +130,7 @@ def test_a_job_joins_a_burst_that_grows_only_within_the_budget():
     its.tick(5)
     assert used(its) <= limit
     assert not its.burst.jobs
-    # A new burst is over the limit, too, but that passes sooner.
+    # A new burst is over the limit, too, but that may pass sooner.
     assert refusal(its, job).reason is Reason.OVER_BUDGET
 
 

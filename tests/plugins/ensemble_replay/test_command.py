@@ -6,7 +6,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.plugins.ensemble.cli.file_commands import place, run
+import pytest
+
+from tests.plugins.ensemble.cli.file_commands import FILE, place, run
 
 __all__ = ["place"]
 
@@ -41,6 +43,22 @@ def test_a_node_costs_what_the_settings_say(place: Path) -> None:
         settings.write('[prices]\n"here.local" = 4.0\n')
     assert costs() == [4.0]
     assert costs("--price", "2") == [2.0]
+
+
+@pytest.mark.parametrize("key", ['offer = "gone"', "min = 3"])
+def test_a_node_that_no_known_offer_has_is_not_free(place: Path, key: str) -> None:
+    offers = 'type = "kube"\nimage = "x"\noffers.few = { cores = 4, max_nodes = 2 }\n'
+    with (place / "burst.toml").open("a") as settings:
+        settings.write(f'[providers.pods]\n{offers}[prices]\n"pods.few" = 4.0\n')
+    file = place / "e.toml"
+    top = 'name = "small"\n'
+    text = FILE.replace('name = "rules"\n', 'name = "rules"\nprovider = "here"\n')
+    for line, price, told in (("", 4.0, False), (key, 1.0, True)):
+        file.write_text(text.replace(top, f'{top}provider = "pods"\n{line}\n'))
+        found = run(place, "replay", "--json")
+        first = json.loads(found.stdout)["members"][0]
+        assert first["money"] == price * first["paid_node_hours"] > 0
+        assert ("member small: its nodes cost 1.00" in found.stderr) is told
 
 
 def test_replay_submits_the_jobs_of_a_trace(place: Path) -> None:

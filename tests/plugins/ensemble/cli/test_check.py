@@ -58,6 +58,7 @@ MORE_JOBS = 'algorithm = [{ name = "more-jobs" }]'
     [
         ("", False),
         (MORE_JOBS, True),
+        (f'{MORE_JOBS}\nmode = "external"', False),
         (MORE_JOBS.replace("]", ', { name = "stop" }]'), False),
         (RULE.format("grow"), True),
         (RULE.format("end"), False),
@@ -68,7 +69,7 @@ MORE_JOBS = 'algorithm = [{ name = "more-jobs" }]'
 def test_a_member_that_nothing_ends_is_told(
     place: Path, file: str, endless: bool
 ) -> None:
-    top = 'name = "x"\n[[members]]\nname = "a"\nmax = 2\n'
+    top = 'name = "x"\n[[members]]\nname = "a"\n'
     (place / "e.toml").write_text(f"{top}{file}\n")
     said = run(place, "check").stderr
     assert said.startswith("warning: nothing in the file ends member a") is endless

@@ -132,6 +132,9 @@ def test_a_file_that_cannot_be_used_is_told_once_and_tried_again(
     given.write(most=9)
     given.wait()
     assert "no rank slot of 9 nodes" in caplog.text
+    given.file.write_text(f'{FILE.format(most=2)}offer = "gone"\n')
+    given.wait()
+    assert ":8: members.0.offer: provider local has no offer gone" in caplog.text
     given.write()
     del given.site.algorithms["a"]
     given.wait()

@@ -23,6 +23,7 @@ from burst_ensemble.core.record import Ensemble, EnsembleStart, Seen
 from burst_ensemble.runtime.algorithms import Algorithms
 from burst_ensemble.runtime.client import TAGGED
 from burst_ensemble.runtime.ensembles import Ensembles
+from burst_ensemble.runtime.store import EnsembleStore
 
 from burst.config.convert import convert
 from burst.errors import BurstError, ConfigError, LeadError
@@ -33,7 +34,7 @@ from burst.model.request import BurstPreferences
 from burst.provider import Provider
 from burst.testing import FakeProvider
 from tests.builders import T0, identity, whole
-from tests.fakes import FakeLead
+from tests.fakes import FakeLead, MemoryStore
 from tests.plugins.ensemble.runtime.ensemble_site import (
     MEMBER,
     USER,
@@ -839,6 +840,24 @@ def test_its_end_waits_for_a_step_and_not_for_the_daemon() -> None:
     waits.close()
     assert time.monotonic() - began < 1
     goes_on.set()
+
+
+class LostStore(MemoryStore):
+    """The store of a lead that cannot be asked any more."""
+
+    def load(self) -> NoReturn:
+        raise LeadError("the lead is gone")
+
+
+def test_after_its_end_neither_the_lead_nor_the_daemon_is_asked() -> None:
+    engine = DeafEngine(LeadError("the daemon is gone"))
+    daemon = EnsembleSite().client()._replace(call=engine.call)
+    over = Ensembles(daemon, lambda _: {}, None, EnsembleStore(LostStore()))
+    with pytest.raises(LeadError, match="the lead is gone"):
+        over.look()
+    over.close()
+    over.look()
+    assert engine.asked == 0
 
 
 def test_where_nobody_tells_of_external_members_nothing_is_decided_for_them() -> None:
