@@ -222,6 +222,14 @@ def test_a_step_that_failed_is_told_until_the_next_one() -> None:
     assert again.record.members["a"].fault == "a0: no"
 
 
+def test_a_step_that_failed_is_not_told_of_a_run_that_began_since() -> None:
+    spec = ensemble()
+    before = Ensemble(EnsembleStart(spec=spec, userid=1), begun(spec, m=1))
+    anew = Ensemble(EnsembleStart(spec=spec, userid=1), begun(spec, m=1))
+    assert note_failure({"e": anew}, before, ZeroDivisionError()) == {"e": anew}
+    assert note_failure({}, before, ZeroDivisionError()) == {}
+
+
 def test_an_end_is_final_whatever_is_answered_later() -> None:
     spec = ensemble(member("a", jobs=(jobs(),)), member("b"))
     readings = {"a": reading(4), "b": reading(1)}
