@@ -103,11 +103,11 @@ def _provision(tx: Transaction, burst: Burst, world: World, settings: Settings) 
     elif tx.now - burst.since > limit and world.lead is not None:
         # Until it may end it is not called again either: what the provider shows would
         # count only if it was read after that call.
+        why = provider_message(burst, world) or "its provider does not say why"
+        note = f"not all followers were started within {format_fsd(limit)}: {why}"
         if behaviour_of(burst).may_end_late(
             tx, burst, world, burst.since + limit
-        ) and not keep_part(tx, burst, world, settings):
-            why = provider_message(burst, world) or "its provider does not say why"
-            note = f"not all followers were started within {format_fsd(limit)}: {why}"
+        ) and not keep_part(tx, burst, world, settings, lack=note):
             tx.fail_late(burst, note, settings.limits)
     elif may_call(tx, burst, world, Verb.PROVISION):
         tx.actions.append(ProvisionBurst(burst.id))

@@ -210,10 +210,13 @@ class JoinedBehaviour:
         return Decision(Reason.COMING, facts)
 
 
-def keep_part(tx: Transaction, burst: Burst, world: World, settings: Settings) -> bool:
+def keep_part(
+    tx: Transaction, burst: Burst, world: World, settings: Settings, lack: str = ""
+) -> bool:
     """Keep what joined of a burst that gets no more nodes, by `[plan] partial`.
 
-    Tell whether it is kept; an isolated burst is not.
+    `lack` is why there are no more, if its provider lacks them: the offer is then set
+    aside for as many nodes. Tell whether it is kept; an isolated burst is not.
     """
     online, missing = _joined_and_missing(burst, world)
     if not online or settings.plan.partial != "keep":
@@ -221,6 +224,8 @@ def keep_part(tx: Transaction, burst: Burst, world: World, settings: Settings) -
     context = {"ranks": format_idset(online), "missing": format_idset(missing)}
     tx.record(burst.id, "online", context)
     tx.forgive(burst)
+    if lack:
+        tx.cool_down(burst, lack, settings.limits, len(missing))
     return True
 
 
@@ -264,7 +269,7 @@ def _fail(
     elif not (
         kind == CAPACITY
         and burst.state in (State.PROVISION, State.JOIN)
-        and keep_part(tx, burst, world, settings)
+        and keep_part(tx, burst, world, settings, lack=note)
     ):
         tx.fail_as_seen(burst, note, settings.limits, kind)
 

@@ -115,9 +115,11 @@ def provider_phase(burst: Burst, world: World) -> ProviderPhase:
         return ProviderPhase.UNREAD
     status = view.statuses.get(burst.id)
     if status:
-        beside = burst.resize is not None and status.phase is Phase.FAILED
+        # Of a burst that is resized, or of which only a part joined and is kept.
+        others = burst.expected and burst.expected < frozenset(burst.lease.ranks)
+        beside = others and status.phase is Phase.FAILED
         if beside and not failed_before(burst, status):
-            # Only followers that come or leave have failed; the burst itself goes on.
+            # Only followers besides those expected have failed; the burst goes on.
             return ProviderPhase.PENDING
         return _PHASES[status.phase]
     enough = view.absent.get(burst.id, 0) >= ABSENT_READS
@@ -125,12 +127,17 @@ def provider_phase(burst: Burst, world: World) -> ProviderPhase:
 
 
 def failed_before(burst: Burst, status: BurstStatus) -> bool:
-    """Tell whether the failure of a burst is not that of its growth or shrink."""
-    moving = {*burst.coming, *burst.leaving}
+    """Tell whether the failure of a burst is one of the ranks that it should have.
+
+    Else it is that of ranks that come, leave or never joined. Those that have joined do
+    not lack capacity, although a provider may show all followers as failed then.
+    """
+    if status.failure is Failure.CAPACITY:
+        return False
     hosts = zip(burst.lease.ranks, burst.lease.hosts, strict=True)
-    own = {host for rank, host in hosts if rank not in moving}
+    own = {host for rank, host in hosts if rank in burst.expected}
     failed = {f.host for f in status.followers if f.phase is Phase.FAILED}
-    return bool(failed & own) or not (failed or status.failure is Failure.CAPACITY)
+    return bool(failed & own) or not failed
 
 
 def is_made(burst: Burst, world: World) -> bool:

@@ -21,7 +21,8 @@ from burst.provider_type import installed_types
 
 _LARGER = "give it larger nodes, or declare smaller ones in the lead's R"
 _DIFFERS = (
-    "here it can be read: compare the environment of the daemon with this shell's"
+    "here it can be read; if that stays: compare the environment of the daemon with"
+    " this shell's"
 )
 _OWN_SLOTS = (
     "declare rank slots for the provider of the offer, or for any: burst lead add-slot"
@@ -70,11 +71,12 @@ def check_provider(facts: ProviderFacts, health: Health) -> list[Finding]:
 def check_daemon_reads(facts: ProviderFacts, trouble: str) -> list[Finding]:
     """Check whether the running daemon can read a provider, too.
 
-    `trouble` is why it cannot; empty if it can. Its environment may be another.
+    `trouble` is why it could not; empty if it could. Its environment may be another.
     """
     if not trouble or facts.trouble or isinstance(facts.statuses, ReadFailure):
         return []
-    return [wrong(f"the daemon cannot read it: {trouble}", _DIFFERS)]
+    what = f"the daemon could not read it when it last tried: {trouble}"
+    return [wrong(what, _DIFFERS)]
 
 
 def _check_standing(

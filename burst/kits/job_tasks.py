@@ -188,7 +188,7 @@ class JobTasks:
         `rank` is the variable with the number of a task in the job, from 0; empty if
         followers are not tasks. Also raises what `followers.Files.write` raises.
         """
-        files = followers.Files(flux=flux, signals_may_reach_all=bool(rank))
+        files = followers.Files(flux=flux, signals_may_reach_all=True)
         files.write(self.place, spec)
         if rank:
             self._write_task(spec, rank)

@@ -20,8 +20,8 @@ class KubeSettings(PodSettings, frozen=True, kw_only=True):
     """Path of the kubeconfig file; default: KUBECONFIG, `~/.kube/config`, or in a pod
     without these the pod's service account."""
     context: str = ""
-    """Context of that file; default: that which is current as the daemon reads its
-    settings."""
+    """Context of that file; default: that which is current as the daemon starts, or as
+    this table changes. Set it, so that every command uses the same cluster."""
 
     retired: ClassVar[Mapping[str, str]] = {
         **PodSettings.retired,

@@ -9,19 +9,19 @@ from tests.builders import whole
 from tests.sim import Sim
 
 
-def partly_up(partial, state=State.PROVISION):
-    """Of a burst of three nodes one is online; the others wait for nodes.
+def partly_up(partial, state=State.PROVISION, up=1):
+    """Of a burst of three nodes `up` are online; the others wait for nodes.
 
     In state JOIN its provider has reported all as started.
     """
     plan = {"partial": partial, "spread": False}
     sim = Sim(provision="60s", plan=plan, deadlines={"join": "15s"})
     sim.joins = False
-    sim.provider.starts_only = None if state is State.JOIN else 1
+    sim.provider.starts_only = None if state is State.JOIN else up
     sim.tick(2)
     sim.lead.submit(whole(3))
     sim.until(sim.in_state(state))
-    sim.lead.online |= {sim.burst.lease.ranks[0]}
+    sim.lead.online |= set(sim.burst.lease.ranks[:up])
     sim.tick(2)
     return sim
 
@@ -52,6 +52,35 @@ def test_what_joined_is_kept_if_there_are_no_nodes_for_the_others(
     sim.provider.fail(sim.burst.id, "no node fits", failure)
     sim.tick(3)
     ended_as(sim, kind)
+
+
+def test_a_kept_burst_outlasts_a_blink_while_its_provider_still_has_no_nodes():
+    """The provider shows it as failed all the time, for the nodes that never came."""
+    sim = partly_up("keep", up=2)
+    sim.provider.fail(sim.burst.id, "no node fits", Failure.CAPACITY)
+    sim.until(sim.in_state(State.ONLINE))
+    away = sim.burst.lease.ranks[0]
+    sim.lead.lose(away)
+    sim.tick(2)
+    assert sim.state() is State.ONLINE
+    assert sim.burst.lost_since is not None
+    sim.lead.online |= {away}
+    sim.tick(2)
+    assert sim.names()[-1] == "back"
+    assert sim.burst.lost_since is None
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_nodes_that_a_kept_burst_did_not_get_are_not_asked_for_again_at_once(late):
+    sim = partly_up("keep", up=2)
+    if not late:
+        sim.provider.fail(sim.burst.id, "no node fits", Failure.CAPACITY)
+    sim.until(sim.in_state(State.ONLINE), ticks=80)
+    sim.tick(3)
+    assert "grow" not in sim.names()
+    [row] = sim.records.health["local"].rows.values()
+    assert row.nodes == 1
+    assert ("within 1m" in row.why) == late
 
 
 def ended_as(sim, kind):

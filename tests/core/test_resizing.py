@@ -398,6 +398,19 @@ def test_a_growth_whose_followers_fail_is_given_back_at_once(failure):
     assert site.burst.state is State.ONLINE
 
 
+def test_a_growth_without_nodes_is_given_back_if_all_followers_show_as_failed():
+    """As pods do; a rank that is lost at that moment does not end the burst."""
+    site = Site()
+    site.grow(3)
+    site.shown = dict.fromkeys(HOSTS[:3], Phase.FAILED)
+    site.failure = Failure.CAPACITY
+    site.online.remove(3)
+    site.tick(2)
+    assert site.burst.leaving == (4,)
+    assert site.burst.state is State.ONLINE
+    assert site.burst.lost_since is not None
+
+
 @pytest.mark.parametrize("late", [True, False])
 @pytest.mark.parametrize("anew", [True, False])
 def test_a_growth_that_failed_by_a_start_of_the_lead_has_no_offer_set_aside(late, anew):

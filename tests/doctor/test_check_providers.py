@@ -83,7 +83,7 @@ def test_one_cause_is_named_once_whatever_fails_by_it() -> None:
 def test_a_provider_that_only_the_daemon_cannot_read_is_wrong() -> None:
     found = check_daemon_reads(PROVIDER, "no such host")
     assert levels(found) == [WRONG]
-    assert "the daemon cannot read it: no such host -> here it" in said(found)
+    assert "not read it when it last tried: no such host -> here it" in said(found)
     assert check_daemon_reads(PROVIDER, "") == []
     down = provider(statuses=ReadFailure("no such host"))
     assert check_daemon_reads(down, "no such host") == []

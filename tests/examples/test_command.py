@@ -211,6 +211,20 @@ def test_one_machine_that_does_not_answer_for_a_moment_ends_no_burst(
     assert later["nodes"] == [runs, lost]
 
 
+def test_free_machines_are_asked_at_once(world: World) -> None:
+    """A few that are off would take up the time of the program one by one."""
+    start, log = world.path / "start", world.path / "log"
+    start.write_text("sleep 60 & wait\n")
+    (world.path / "m1-is-away").touch()
+    (world.path / "m2-waits").write_text("m3")
+    burst = {"name": "check-1.site.burst-0", "hosts": ["burst-0-0"]}
+    arguments = {"machines": MACHINES, "taken": str(world.path / "taken")}
+    asked = {**burst, "start": str(start), "log": str(log), "arguments": arguments}
+    world.ask("ssh", "begin", asked)
+    assert [file.name for file in (world.path / "taken").iterdir()] == ["m2"]
+    world.ask("ssh", "end", asked)
+
+
 def test_a_machine_that_cannot_tell_what_runs_stays_taken(world: World) -> None:
     """As one without pgrep: what it prints, such as a banner, is no answer."""
     provider, spec = world.provider("ssh"), world.spec(1)

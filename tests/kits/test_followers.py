@@ -15,6 +15,7 @@ import pytest
 
 from burst.errors import Refused
 from burst.kits import certificate, followers
+from burst.kits.job_tasks import JobTasks
 from burst.model.lead import GuestAccess
 from burst.provider import BurstSpec
 from burst.testing import example_lead, example_spec
@@ -58,10 +59,15 @@ def write(
     flux.write_text(program.replace("$SAYS", str(tmp_path)))
     flux.chmod(0o755)
     start = followers.Files(flux=str(flux), **more).write(tmp_path / "files", spec)
+    use_rundirs(start, rundirs)
+    return start
+
+
+def use_rundirs(start: Path, rundirs: Path) -> None:
+    """Have the script make its directories in this one."""
     text, known = start.read_text(), "mktemp -d /tmp/"
     assert known in text
     start.write_text(text.replace(known, f"mktemp -d {rundirs}/"))
-    return start
 
 
 @pytest.mark.skipif(not MKTEMP, reason="there is no mktemp")
@@ -243,18 +249,29 @@ def test_a_follower_that_ends_at_once_is_told_with_its_status(
     assert done.returncode == 128 + signal.SIGKILL
 
 
+def send_to_all(script: int, number: int) -> None:
+    """Signal the script's group; the follower gets it well before the script does."""
+    os.kill(script, signal.SIGSTOP)
+    os.killpg(script, number)
+    time.sleep(0.5)
+    os.kill(script, signal.SIGCONT)
+
+
 @pytest.mark.parametrize("pause", ["", "sleep 0.5\n"])
-@pytest.mark.parametrize("send", [os.kill, os.killpg])
+@pytest.mark.parametrize("send", [os.kill, send_to_all])
 def test_where_a_signal_may_reach_all_the_follower_gets_it_once(
     spec: BurstSpec, tmp_path: Path, pause: str, send: Callable[[int, int], None]
 ) -> None:
-    """Also where the script has not seen yet that the follower has begun."""
+    """Also where the script has not seen yet that the follower has begun.
+
+    In a job it may, also where followers are not its tasks.
+    """
     # As long as it may be, so that what watches it is there.
     spec = msgspec.structs.replace(spec, lease_end=time.time() + HANG_S)
     with short_directory() as rundirs:
-        start = write(
-            spec, tmp_path, rundirs, LEAVES_SLOWLY, signals_may_reach_all=True
-        )
+        start = write(spec, tmp_path, rundirs, LEAVES_SLOWLY)
+        JobTasks(start.parent).write(spec, str(tmp_path / "flux"), rank="")
+        use_rundirs(start, rundirs)
         begun = "outlives() {"
         assert begun in start.read_text()
         start.write_text(start.read_text().replace(begun, pause + begun))
