@@ -53,8 +53,7 @@ def describe(job: FluxJob, now: float, closed: str = "", stuck: float = 0.0) -> 
 def _classify(job: FluxJob, closed: str, stuck: float) -> tuple[Phase, str, Failure]:
     error = job.exception
     fatal = error.type if error.severity == 0 else ""
-    # In CLEANUP all tasks have ended, or a fatal exception ends them.
-    if job.over or (job.state == "CLEANUP" and fatal != _CANCELED):
+    if job.over:
         ended = "has ended, as all its followers have"
         what = _ENDED.get(
             fatal, f"has failed with exception {fatal}" if fatal else ended
@@ -66,7 +65,8 @@ def _classify(job: FluxJob, closed: str, stuck: float) -> tuple[Phase, str, Fail
             Failure.REFUSED if refused else Failure.OTHER,
         )
     if job.state == "CLEANUP":
-        return Phase.ENDING, "is ending", Failure.OTHER
+        # Flux lists its exception only once it is over, which tells why it ends.
+        return Phase.PENDING, "is ending", Failure.OTHER
     if job.state == "RUN":
         return Phase.RUNNING, "", Failure.OTHER
     what, scarce = _pending(job, closed)

@@ -115,12 +115,11 @@ def test_a_job_that_ends_is_canceled_no_more(other: Other) -> None:
     second = job(other.name, "DEPEND", dependencies=["singleton"], t_submit=2.0)
     other.flux.jobs(second, job(other.name, "RUN"), job("another", "RUN"))
     provider.reap(other.spec.burst_id)
-    canceled = {"type": "cancel", "severity": 0, "note": ""}
-    other.flux.jobs(job(other.name, "CLEANUP", exception=canceled))
+    other.flux.jobs(job(other.name, "CLEANUP"))
     provider.reap(other.spec.burst_id)
     assert other.flux.calls("cancel") == ["cancel f1 f1"]
     [status] = provider.observe()
-    assert status.phase is Phase.ENDING
+    assert status.phase is Phase.PENDING
     other.flux.jobs(ended=[job(other.name, "INACTIVE")])
     with pytest.raises(NotFound):
         provider.reap(other.spec.burst_id)
