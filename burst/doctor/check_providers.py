@@ -120,13 +120,7 @@ def check_offers(
     """
     enabled = others | {facts.name for facts in providers if facts.enabled}
     if not enabled:
-        what = "no provider is configured, so no burst can be made"
-        types = ", ".join(installed_types())
-        advice = f"add a table [providers.NAME] with one of the types {types}"
-        if names := ", ".join(facts.name for facts in providers):
-            what = f"no provider is enabled, so no burst can be made: {names}"
-            advice = "set enabled = true in the table of one"
-        return [wrong(what, advice)]
+        return [_none_enabled(providers)]
     read = {
         facts.name: facts.offers
         for facts in providers
@@ -155,6 +149,19 @@ def check_offers(
     if unread:
         return [ok("every offer that is known fits a rank slot")]
     return [ok("every rank slot fits an offer, and every offer fits a rank slot")]
+
+
+def _none_enabled(providers: Sequence[ProviderFacts]) -> Finding:
+    if names := ", ".join(facts.name for facts in providers):
+        return wrong(
+            f"no provider is enabled, so no burst can be made: {names}",
+            "set enabled = true in the table of one",
+        )
+    types = ", ".join(installed_types())
+    return wrong(
+        "no provider is configured, so no burst can be made",
+        f"add a table [providers.NAME] with one of the types {types}",
+    )
 
 
 def check_shared_offers(providers: Sequence[ProviderFacts]) -> list[Finding]:
