@@ -274,14 +274,27 @@ def test_a_job_that_cannot_be_ended_any_more_keeps_no_other(
     asked |= {"start": str(start), "log": str(world.path / "log"), **burst}
     world.ask(name, "begin", asked)
     world.add_ending(f"burst.{burst['name']}")
+    with contextlib.suppress(subprocess.CalledProcessError):
+        world.ask(name, "end", burst)
+    wait_until(lambda: not (world.jobs / "1").exists() or ended(world, "1"), "an end")
 
-    def is_gone() -> bool:
-        # Again and again, as the daemon does: the job may be about to start.
-        with contextlib.suppress(subprocess.CalledProcessError):
-            world.ask(name, "end", burst)
-        return not (world.jobs / "1").exists() or ended(world, "1")
 
-    wait_until(is_gone, "an end")
+@pytest.mark.parametrize("name", [BY_PBS, "lsf"])
+def test_a_job_that_is_ended_before_it_has_started_followers_starts_none(
+    world: World, name: str
+) -> None:
+    start = world.path / "start"
+    start.write_text("exec sleep 1000\n")
+    # The job calls mkdir before it starts followers: it is ended then.
+    mkdir = world.path / "bin" / "mkdir"
+    mkdir.write_text('#!/bin/sh\n/bin/mkdir "$@"\nexec kill -TERM $PPID\n')
+    mkdir.chmod(0o755)
+    burst = {"name": "check-1.site.burst-0", "arguments": {}}
+    asked = {"hosts": ["burst-0-0"], "cores": 4, "gpus": 0, "seconds": 60}
+    asked |= {"start": str(start), "log": str(world.path / "log"), **burst}
+    world.ask(name, "begin", asked)
+    wait_until(lambda: ended(world, "1"), "an end")
+    assert Path(f"{start}.begun").exists()
 
 
 def ended(world: World, job: str) -> bool:
