@@ -13,7 +13,7 @@ import msgspec
 
 from burst.config import Settings
 from burst.core.cost import awaited_idle_limit, idle_limit
-from burst.core.plan.plan_growth import may_be_resized
+from burst.core.plan.growth import may_be_resized
 from burst.core.records import Transaction
 from burst.core.resizing import begin_shrink
 from burst.core.standing import nodes_needed_of
@@ -51,7 +51,7 @@ def shrink_idle(
     found: dict[BurstId, IdlePart] = {}
     for burst in tx.live:
         waited_for = burst.jobs - burst.started or burst.id in tx.awaited
-        if waited_for or not may_be_resized(burst, world, settings):
+        if waited_for or not may_be_resized(burst, world, settings.plan):
             continue
         needed = nodes_needed_of(tx, burst, settings, tx.now)
         kept = max(_used_nodes(burst, lead), needed)

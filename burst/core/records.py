@@ -304,3 +304,12 @@ def unread_leases(records: RecordsView) -> list[str]:
         for key in records.unreadable
         if key.startswith("burst/") and not key.startswith(isolated)
     ]
+
+
+def unreadable_isolated_record(records: RecordsView) -> str:
+    """Return the key of an isolated burst's record that cannot be read; empty if none.
+
+    It may be the record of any job's isolated burst.
+    """
+    isolated = f"burst/{ISOLATED_STEM}-"
+    return next((key for key in records.unreadable if key.startswith(isolated)), "")

@@ -199,7 +199,7 @@ def _decide_on_jobs(
     before = cache or RefusalCache(inputs=inputs)
     standing = standing_refusals(before, same, inputs, world.lead, tx.now)
     plan_on = plan_context(tx, world, settings, tx.now, inputs.ranks)
-    plan_on = msgspec.structs.replace(plan_on, overtaken=before.overtaken)
+    plan_on.overtaken = before.overtaken
     job_rules = JobRules(world, settings, rules, tx.now)
     jobs = job_context(tx, plan_on, job_rules, inputs.own)
     bursts_by_job = tx.bursts_by_job()

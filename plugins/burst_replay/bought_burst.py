@@ -57,7 +57,7 @@ class BoughtBurst:
         entry = open_entry(lease, until, {demand.job: payer}, made)
         self.entry = count(entry, Use("boot"), made, joined=True)
         # In a replay, the end of a lease does not limit the run time of jobs.
-        source = source_of(self.burst, settings, online)
+        source = source_of(self.burst, settings.deadlines, online)
         self._view = LiveBurst(
             source=msgspec.structs.replace(source, lasts=math.inf),
             pool=NodePool({0: Shape(0)}, {0: Shape(lease.nodes * self._cores)}),

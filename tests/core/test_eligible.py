@@ -5,13 +5,16 @@ import math
 
 import pytest
 
-from burst.config import LimitSettings, Settings
+from burst.config import LimitSettings, PlanSettings, Settings
 from burst.core.plan.catalog import offer_catalog
+from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import LiveBurstWorth
-from burst.core.plan.eligible import Eligibility, IsolatedFacts, nodes_wanted
+from burst.core.plan.eligible import nodes_wanted
 from burst.core.plan.failures import Failures
+from burst.core.plan.leasable import LeasableRanks
 from burst.core.plan.limits import FurtherUse, Joined, Usage
 from burst.core.plan.offers import provider_offers
+from burst.core.plan.rank_table import RankTable
 from burst.core.plan.sources import Portion, Source, new_burst
 from burst.core.provider_health import FailureRecord, Health
 from burst.core.worth.estimate import StartEstimate
@@ -34,8 +37,15 @@ def eligible(health=None, coming=(), share_users=True, unreadable="", **limits):
     found = provider_offers({"local": [offer(max_nodes=8)]}, {}, Settings(), T0)
     held = {"local": health} if health else {}
     catalog = offer_catalog(found, Failures(held, coming, T0))
-    usage, facts = Usage(LimitSettings(**limits)), IsolatedFacts(identity(), unreadable)
-    return Eligibility(catalog, usage, facts, share_users=share_users)
+    return PlanContext(
+        now=T0,
+        identity=identity(),
+        catalog=catalog,
+        table=RankTable((), LeasableRanks(), frozenset()),
+        usage=Usage(LimitSettings(**limits)),
+        settings=PlanSettings(share_users=share_users),
+        unreadable=unreadable,
+    )
 
 
 def sold(**changes):

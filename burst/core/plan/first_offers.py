@@ -29,7 +29,7 @@ class FirstOffers:
 
     def __init__(self, context: PlanContext, times: OnlineTimes) -> None:
         """`times` tells how long bursts took to come online and to be taken down."""
-        self._possible = context.possible
+        self._context = context
         self._times = times
         self._openings = Openings(context)
         self._found: dict[DemandKey, FirstOffer | None] = {}
@@ -52,7 +52,7 @@ class FirstOffers:
 
     def _later(self, demand: Demand) -> FirstOffer | None:
         for source in self._openings.wanted(demand):
-            nodes = self._possible.nodes(demand, source)
+            nodes = self._context.nodes(demand, source)
             if nodes:
                 assert source.candidate is not None
                 return self._offer(source.candidate, nodes)

@@ -7,8 +7,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
-from burst.core.plan.eligible import Eligibility, burst_mode
+from burst.core.plan.eligible import burst_mode
 from burst.core.plan.sources import Source, new_burst
 from burst.model.decision import OfferRejection
 from burst.model.request import BurstPreferences
@@ -33,8 +34,8 @@ class WantedOffers(NamedTuple):
 class JudgedOffers:
     """Compares offers with preferences. Remembers results: most jobs want the same."""
 
-    def __init__(self, eligible: Eligibility) -> None:
-        self._eligible, self._catalog = eligible, eligible.catalog
+    def __init__(self, context: PlanContext) -> None:
+        self._context, self._catalog = context, context.catalog
         self._most: dict[str, int] = {}
         for candidate in self._catalog.known:
             offer, most = candidate.offer, self._most.get(candidate.provider, 0)
@@ -58,16 +59,16 @@ class JudgedOffers:
         """
         key = (
             demand.preferences,
-            self._eligible.run_times.rank(demand),
+            self._context.run_times.rank(demand),
             demand.job is None,
             demand.isolated is None,
             demand.rest is None,
             demand.userid,
-            self._eligible.failures.begun,
+            self._context.catalog.failures.begun,
         )
         found = self._judged.get(key)
         if found is None:
-            why_not = self._eligible.why_not
+            why_not = self._context.why_not
             offers = self.wanted(demand.preferences).offers
             found = [(source, why_not(demand, source)) for source in offers]
             self._judged[key] = found

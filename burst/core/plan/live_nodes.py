@@ -174,7 +174,7 @@ class LiveNodes:
             if not live.idle or burst in self._given:
                 continue
             may_stay = combines and burst not in kept.cannot_stay
-            if may_stay and self._context.eligible.why_not(demand, source) is None:
+            if may_stay and self._context.why_not(demand, source) is None:
                 stay.add(burst)
             elif start <= self._context.now:
                 requested = not source.userids or source.requester is not None
@@ -195,7 +195,7 @@ class LiveNodes:
     ) -> OfferRejection | None:
         """Return why a job may not join a burst; `use` includes others it joins."""
         share = Portion(use or self._joined(demand, [(live, [])]))
-        return self._context.eligible.why_not(demand, live.source, share)
+        return self._context.why_not(demand, live.source, share)
 
     def _joined(self, demand: Demand, shares: Sequence[IdleShare]) -> FurtherUse:
         """Return what a job uses of the limits if it joins these bursts."""

@@ -51,8 +51,7 @@ class Openings:
 
     def __init__(self, context: PlanContext) -> None:
         self._context = context
-        self._offers = JudgedOffers(context.eligible)
-        self._eligible = context.eligible
+        self._offers = JudgedOffers(context)
         self._keys: dict[tuple[object, ...], DemandKey] = {}
 
     def key(self, demand: Demand) -> DemandKey:
@@ -66,7 +65,7 @@ class Openings:
             demand.userid,
             demand.rest,
             demand.isolated is not None,
-            self._eligible.run_times.rank(demand),
+            self._context.run_times.rank(demand),
             *self._context.usage.purchases.key(demand),
         )
         return self._keys.setdefault(content, len(self._keys))
@@ -91,7 +90,7 @@ class Openings:
             demand = msgspec.structs.replace(demand, rest=rest)
         refusals: list[OfferRejection] = []
         wanted = self._offers.wanted(demand.preferences)
-        spread = context.possible.may_spread(demand)
+        spread = context.may_spread(demand)
         asks = _Asks(demand, context.admitted(demand), spread, beside)
         for source, rejection in self._offers.judged(demand):
             found = rejection or self._try(source, asks)
@@ -99,9 +98,9 @@ class Openings:
                 return found
             refusals.append(found)
         if not context.table.kinds and not wanted.some_isolated:
-            lead = context.eligible.isolated.identity
+            lead = context.identity
             return Decision(Reason.NO_SLOTS if lead.endpoint else Reason.NO_ADDRESS)
-        refusals.extend(context.eligible.catalog.refusals)
+        refusals.extend(context.catalog.refusals)
         if not refusals:
             return Decision(Reason.NO_OFFERS)
         never = None
@@ -145,7 +144,7 @@ class Openings:
             return nodes
         use = FurtherUse.new(candidate.key, (nodes,), demand.userid, until)
         portion = Portion(use, (("", nodes),))
-        why = self._eligible.why_not_so_much(source, portion, demand)
+        why = self._context.why_not_so_much(source, portion, demand)
         return why or Opening(candidate, nodes, [])
 
     def _why_not(
@@ -156,7 +155,7 @@ class Openings:
         parts = tuple((slot.slot.name, len(ranks)) for slot, ranks in pieces)
         sizes = tuple(nodes for _, nodes in parts)
         use = FurtherUse.new(source.key, sizes, demand.userid, want.until, asks.beside)
-        return self._eligible.why_not_so_much(source, Portion(use, parts), demand)
+        return self._context.why_not_so_much(source, Portion(use, parts), demand)
 
     def _choose(
         self, source: Source, asks: _Asks, slot_class: SlotClass, want: RankNeed
@@ -170,7 +169,7 @@ class Openings:
         need = nodes_wanted(asks.demand, source, slot_class[0])
         if isinstance(need, OfferRejection):
             return need
-        table, most = self._context.table, self._context.possible.most_of(source)
+        table, most = self._context.table, self._context.most_of(source)
         refused: OfferRejection | None = None
         if need <= most:
             for slot, ranks in table.fitting(slot_class, need, want):
@@ -182,13 +181,13 @@ class Openings:
         lacks = (Reason.OFFER_COOLDOWN, Reason.ON_TRIAL)
         if asks.spread and (refused is None or refused.reason in lacks):
             assert source.candidate is not None
-            size = self._eligible.failures.split_size(source.candidate, most)
+            size = self._context.catalog.failures.split_size(source.candidate, most)
             pieces = table.split(slot_class, need, size, want)
             if pieces:
                 return self._why_not(source, asks, pieces, want) or pieces
             if size < most:
                 share = Portion(pieces=(("", need),))
-                refused = self._eligible.why_not_so_much(source, share, asks.demand)
+                refused = self._context.why_not_so_much(source, share, asks.demand)
         return refused or self._too_few(source, asks, need, (slot_class, want))
 
     def _too_few(
@@ -219,12 +218,12 @@ class Openings:
         self, source: Source, asks: _Asks, need: int, want: RankNeed
     ) -> OfferRejection | None:
         """Return why a job may not have so many nodes, whatever slots come free."""
-        most, demand = self._context.possible.most_of(source), asks.demand
+        most, demand = self._context.most_of(source), asks.demand
         sizes = tuple(min(most, need - begin) for begin in range(0, need, most))
         use = FurtherUse.new(source.key, sizes, demand.userid, want.until, asks.beside)
         # No slot is chosen: failures count by the offer alone.
         share = Portion(use, tuple(("", size) for size in sizes))
-        return self._eligible.why_not_so_much(source, share, demand)
+        return self._context.why_not_so_much(source, share, demand)
 
     def _busy_or_promised(
         self, source: Source, asks: _Asks, want: RankNeed

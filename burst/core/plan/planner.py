@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterable, Sequence
 
-from burst.core.isolated.placement import IsolatedPlacement
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, Plan
 from burst.core.plan.fit import rest_of
@@ -42,7 +41,7 @@ class _Planner:
 
     def __init__(self, context: PlanContext, used_ids: Container[BurstId]) -> None:
         self._context = context
-        self._isolated = IsolatedPlacement(context, used_ids)
+        self._used_ids = used_ids
         self._live = LiveNodes(context)
         self._planned = PlannedBursts(context)
         self._openings = Openings(context)
@@ -51,14 +50,12 @@ class _Planner:
         self._decisions: dict[JobId | None, Decision] = {}
 
     def make(self, demands: Sequence[Demand]) -> Plan:
-        context = self._context
-        least = _least_behind(demands) if context.live else [math.inf] * len(demands)
+        live = self._context.live
+        least = _least_behind(demands) if live else [math.inf] * len(demands)
         awaited: set[BurstId] = set()
         for demand, behind in zip(demands, least, strict=True):
             awaited |= self._place(demand, behind)
-        lead = context.eligible.isolated.identity
-        proposals = [each.propose(lead, context.now) for each in self._planned.made]
-        proposals += self._isolated.propose()
+        proposals = self._planned.propose(self._used_ids)
         leases: dict[JobId | None, list[Lease]] = {}
         for proposal in proposals:
             jobs: list[JobId | None] = [*proposal.jobs] or [None]
@@ -117,7 +114,7 @@ class _Planner:
         if refused.reason is not Reason.TURNED_DOWN or self._refused.for_good(key):
             return set()
         wanted = self._openings.wanted(demand)
-        spread = self._context.possible.may_spread(demand)
+        spread = self._context.may_spread(demand)
         kept = self._promises.make(demand, wanted, spread=spread)
         if kept is None:
             self._refused.give_up(key)
@@ -145,7 +142,7 @@ class _Planner:
         job behind this one, they are left to it, provided that this job can have new
         bursts instead.
         """
-        combines = _may_combine(demand) and self._context.possible.may_spread(demand)
+        combines = _may_combine(demand) and self._context.may_spread(demand)
         shares = self._live.idle_nodes(demand) if combines else []
         if not shares:
             return demand.not_bought or self._open(demand, key)
@@ -192,7 +189,7 @@ class _Planner:
         if found.pieces:
             self._planned.open(found.candidate, demand, key, found.pieces)
         else:
-            self._isolated.take(found.candidate, demand, found.nodes)
+            self._planned.isolate(found.candidate, demand, found.nodes)
         return None
 
 

@@ -115,7 +115,7 @@ class Promises:
     def _isolated(self, source: Source, demand: Demand) -> Kept | None:
         assert source.candidate is not None
         need = nodes_wanted(demand, source, source.candidate.offer.shape)
-        most = self._context.possible.most_of(source)
+        most = self._context.most_of(source)
         if isinstance(need, OfferRejection) or need > most:
             return None
         return self._keep(source, demand, Place(0.0, ()), {"": need}, _NOTHING)
@@ -168,7 +168,7 @@ class Promises:
         if isinstance(need, OfferRejection):
             return None
         own = (live.burst for live in context.live if demand.job in live.jobs)
-        most = context.possible.most_of(source)
+        most = context.most_of(source)
         joins = self._joins(demand, need, slot_class[0], spread)
         return Sizes(need, most, spread, frozenset(own), joins)
 
@@ -189,7 +189,7 @@ class Promises:
             and live.pool.shape == shape
             and (admitted is None or admitted.issuperset(live.pool.whole))
             and (spread or (demand.rest is None and need <= len(live.pool.whole)))
-            and self._context.eligible.why_not(demand, live.source) is None
+            and self._context.why_not(demand, live.source) is None
         }
 
     def _keep(
@@ -208,7 +208,7 @@ class Promises:
         context, key = self._context, source.key
         # The time at which limits allow it is found below.
         share = Portion(pieces=tuple(pieces.items()), later=True)
-        if context.eligible.why_not_so_much(source, share, demand):
+        if context.why_not_so_much(source, share, demand):
             return None
         asked = FurtherUse.new(key, tuple(pieces.values()), demand.userid, math.inf)
         late = self._late(demand)
