@@ -19,7 +19,7 @@ from burst.core.plan.capacity import own_ranks
 from burst.core.records import Records
 from burst.core.report import Row
 from burst.core.select.constraints import Constraints
-from burst.core.select.own_nodes import OwnNodes
+from burst.core.select.job_context import OwnNodes
 from burst.core.select.queues import why_not_started
 from burst.core.timeline import has_nodes_of, known_events, was_assigned
 from burst.core.world import Halt, World

@@ -7,8 +7,7 @@ import math
 
 from burst.config import Settings
 from burst.core.actions import DrainBurst
-from burst.core.cost import awaited_idle_limit, idle_limit
-from burst.core.flux_drains import find_flux_drain
+from burst.core.cost import awaited_idle_limit, idle_limit, kept_idle
 from burst.core.job_events import record_job_events, record_late_ends
 from burst.core.losses import (
     cause_of_loss,
@@ -31,18 +30,18 @@ from burst.core.observation import (
     ranks_of,
     reported_message,
 )
-from burst.core.plan.lease_times import drain_time
+from burst.core.plan.offers import drain_time
 from burst.core.plan.slots import DRAIN_TAG
 from burst.core.records import ASSIGNABLE, UNNEEDED, Transaction
 from burst.core.standing import is_needed
 from burst.core.unusable_bursts import (
     count_failed_soon,
     count_flux_drain,
+    find_flux_drain,
     forget_unusable,
 )
 from burst.core.world import World
 from burst.core.worth.accounts import reserve_longer
-from burst.core.worth.keeping import kept_idle
 from burst.model.burst import (
     CAPACITY,
     LEAD_MOVED,

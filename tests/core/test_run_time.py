@@ -8,8 +8,7 @@ import pytest
 from burst.core.actions import FailJob, ProvisionBurst
 from burst.core.plan.catalog import offer_catalog
 from burst.core.plan.failures import Failures
-from burst.core.plan.lease_times import drain_time
-from burst.core.plan.offers import provider_offers
+from burst.core.plan.offers import drain_time, provider_offers
 from burst.core.plan.run_time import RunTimes
 from burst.core.records import Records
 from burst.core.select.assignments import end_warning

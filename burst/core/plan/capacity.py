@@ -13,7 +13,7 @@ import msgspec
 from burst.config import DeadlineSettings, Settings
 from burst.core.cost import idle_limit
 from burst.core.plan.fit import NodePool, merged, rest_of
-from burst.core.plan.lease_times import remaining_run_time
+from burst.core.plan.offers import remaining_run_time
 from burst.core.plan.sources import LiveBurst, Source
 from burst.core.records import RecordsView
 from burst.core.standing import stands

@@ -18,8 +18,7 @@ from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, Promise
 from burst.core.plan.eligible import nodes_wanted
 from burst.core.plan.limits import FurtherUse
-from burst.core.plan.places import Place, Sizes
-from burst.core.plan.slot_ranks import SlotClass, by_need
+from burst.core.plan.slot_ranks import Place, Sizes, SlotClass, by_need
 from burst.core.plan.sources import Portion, Source
 from burst.model.burst import BurstId
 from burst.model.decision import (

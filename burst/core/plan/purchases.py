@@ -16,7 +16,6 @@ import msgspec
 from burst.config import Settings
 from burst.core.plan.demands import Demand
 from burst.core.plan.offers import ProviderOffer
-from burst.core.worth.booked import node_seconds
 from burst.core.worth.budget import (
     NO_BUDGETS,
     Budgets,
@@ -31,6 +30,7 @@ from burst.core.worth.life import (
     boot_limit,
     life_parts,
     lives_until,
+    node_seconds,
 )
 from burst.core.worth.money import format_money, from_price
 from burst.core.worth.periods import Window

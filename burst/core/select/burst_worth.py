@@ -19,21 +19,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from typing import NamedTuple
 
 import msgspec
 
 from burst.config import PolicyRule, Settings
 from burst.core.plan.capacity import own_ranks
+from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, LiveBurstWorth
-from burst.core.plan.first_offers import FirstOffers
+from burst.core.plan.offers import ProviderOffer
+from burst.core.plan.openings import Opening, Openings
 from burst.core.plan.plan_demands import plan_context
+from burst.core.plan.planned_bursts import DemandKey
 from burst.core.records import RecordsView
 from burst.core.select.job_context import JobContext, job_context
 from burst.core.select.job_rules import JobRules
 from burst.core.select.queues import in_stopped_queue
 from burst.core.world import World
-from burst.core.worth.comparison import Comparison
-from burst.core.worth.estimate import StartEstimate, judge
+from burst.core.worth.comparison import Comparison, purchase_of
+from burst.core.worth.estimate import Purchase, StartEstimate, judge
 from burst.core.worth.online_times import OnlineTimes
 from burst.core.worth.rules import RuleSet
 from burst.model.decision import Decision
@@ -203,3 +207,51 @@ def is_judged(decision: Decision | None) -> bool:
     return (
         reason in BY_FORECAST or reason is Reason.RESERVED or reason.about_job.refused
     )
+
+
+class FirstOffer(NamedTuple):
+    """What would be bought for a job."""
+
+    key: str
+    """`PROVIDER/OFFER`."""
+    purchase: Purchase
+    """The purchase of the nodes, with a run time of 0."""
+
+
+class FirstOffers:
+    """Finds the offer for each job, as if that job were the first of the plan."""
+
+    def __init__(self, context: PlanContext, times: OnlineTimes) -> None:
+        """`times` tells how long bursts took to come online and to be taken down."""
+        self._context = context
+        self._times = times
+        self._openings = Openings(context)
+        self._found: dict[DemandKey, FirstOffer | None] = {}
+
+    def find(self, demand: Demand) -> FirstOffer | None:
+        """Return the offer that a job could have now, else one it could have later.
+
+        None if no offer could ever serve it.
+        """
+        key = self._openings.key(demand)
+        if key not in self._found:
+            self._found[key] = self._now(demand) or self._later(demand)
+        return self._found[key]
+
+    def _now(self, demand: Demand) -> FirstOffer | None:
+        found = self._openings.find(demand)
+        if isinstance(found, Opening):
+            return self._offer(found.candidate, found.nodes)
+        return None
+
+    def _later(self, demand: Demand) -> FirstOffer | None:
+        for source in self._openings.wanted(demand):
+            nodes = self._context.nodes(demand, source)
+            if nodes:
+                assert source.candidate is not None
+                return self._offer(source.candidate, nodes)
+        return None
+
+    def _offer(self, candidate: ProviderOffer, nodes: int) -> FirstOffer:
+        purchase = purchase_of(candidate, nodes, 0.0, self._times)
+        return FirstOffer(candidate.key, purchase)

@@ -20,14 +20,15 @@ from burst.core.provider_calls import is_resize_taken
 from burst.core.records import RecordsView, Transaction
 from burst.core.world import World
 from burst.core.worth import ledger, periods
-from burst.core.worth.booked import node_seconds, unbook
 from burst.core.worth.budget import Accounts, Budgets, commitment_of
 from burst.core.worth.ledger import Entry, Payer, Phase, Use, open_entry
 from burst.core.worth.life import (
     COMES_UP,
     Life,
     lives_until,
+    node_seconds,
     payer_of,
+    unbook,
 )
 from burst.core.worth.money import Money, format_money
 from burst.model.burst import RECLAIMED, Burst, BurstId, State

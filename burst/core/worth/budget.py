@@ -22,8 +22,8 @@ import msgspec
 
 from burst.config import BudgetSettings
 from burst.config.policy import as_tuple
-from burst.core.worth.booked import borne
 from burst.core.worth.ledger import OTHERS, STANDING, Entry, Payer
+from burst.core.worth.life import borne
 from burst.core.worth.money import Money, from_units, reserve_for, reserve_part
 from burst.core.worth.periods import Period, Window, midnight, sum_of, window
 from burst.model.burst import BurstId
