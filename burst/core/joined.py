@@ -308,18 +308,17 @@ def _record_use(
         used = True  # a growth ahead of jobs counts as use; idleness begins after it
     if used and burst.unused_since is not None:
         tx.record(burst.id, "busy", {})
-    if not used and not _has_jobs(burst, lead) and burst.unused_since is None:
+    views = (lead.jobs[job] for job in burst.jobs if job in lead.jobs)
+    # A job in its epilog has ended.
+    waits = any(
+        each.state is not JobState.CLEANUP or not each.epilogs for each in views
+    )
+    if not used and not waits and burst.unused_since is None:
         entry = tx.entries.get(burst.id)
         payers = entry.payers if entry else ()
         keep = kept_idle(burst, payers, settings.rules, tx.times)
         context = {} if math.isinf(keep) else {"keep": round(keep, 3)}
         tx.record(burst.id, "idle", context)
-
-
-def _has_jobs(burst: Burst, lead: LeadView) -> bool:
-    """Tell whether a job of the burst has not ended; a job in its epilog has ended."""
-    views = (lead.jobs[job] for job in burst.jobs if job in lead.jobs)
-    return any(view.state is not JobState.CLEANUP or not view.epilogs for view in views)
 
 
 def _act_online(

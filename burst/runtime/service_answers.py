@@ -40,9 +40,8 @@ from burst.core.worth.cost_report import (
     names_user,
 )
 from burst.core.worth.forecast import kind_of
-from burst.core.worth.grades import ALL, grade_of
+from burst.core.worth.grades import ALL, grade_of, grade_row, start_row
 from burst.core.worth.periods import midnight
-from burst.core.worth.start_text import grade_row, start_row
 from burst.errors import BurstError
 from burst.model.active_job import ActiveJob
 from burst.model.burst import Burst, BurstId

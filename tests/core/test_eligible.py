@@ -12,7 +12,7 @@ from burst.core.plan.demands import LiveBurstWorth
 from burst.core.plan.eligible import nodes_wanted
 from burst.core.plan.failures import Failures
 from burst.core.plan.leasable import LeasableRanks
-from burst.core.plan.limits import FurtherUse, Joined, Usage
+from burst.core.plan.limits import FurtherUse, Usage
 from burst.core.plan.offers import provider_offers
 from burst.core.plan.rank_table import RankTable
 from burst.core.plan.sources import Portion, Source, new_burst
@@ -129,7 +129,7 @@ def test_of_an_older_record_nobody_knows_whether_guests_can_run_there():
 
 
 def test_how_much_of_a_burst_counts_too():
-    use = FurtherUse.joined(100, Joined(2))
+    use = FurtherUse.joined(100, 2)
     found = eligible(max_nodes_per_user=1)
     assert why(found, asks(), live()) is None
     assert why(found, asks(), live(), Portion(use)) is Reason.LIMIT_USER

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""The inputs of one plan, and which of them each job may have."""
+"""The inputs of one plan, and which of them each job may have, also by their time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import bisect
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 import msgspec
@@ -24,7 +26,6 @@ from burst.core.plan.eligible import (
 from burst.core.plan.limits import Usage
 from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.rank_table import RankTable
-from burst.core.plan.run_time import RunTimes
 from burst.core.plan.slot_ranks import by_need
 from burst.core.plan.sources import LiveBurst, Portion, Source, new_burst
 from burst.core.select.constraints import Constraints
@@ -33,6 +34,7 @@ from burst.model.fsd import format_fsd
 from burst.model.jobid import JobId
 from burst.model.lead import LeadIdentity
 from burst.model.reason import Reason
+from burst.model.request import BurstPreferences
 
 
 class PlanContext(msgspec.Struct, kw_only=True, dict=True):
@@ -72,8 +74,7 @@ class PlanContext(msgspec.Struct, kw_only=True, dict=True):
     @cached_property
     def run_times(self) -> RunTimes:
         """Tells how long bursts have to last for jobs, and which do."""
-        lasts = [each.source.lasts for each in self.live]
-        return RunTimes(self.catalog, lasts, self._could_have)
+        return RunTimes(self)
 
     def admitted(self, demand: Demand) -> frozenset[int] | None:
         """Return the ranks that a job may have by its constraint; None for any."""
@@ -114,7 +115,7 @@ class PlanContext(msgspec.Struct, kw_only=True, dict=True):
                 return need
         return 0
 
-    def _could_have(self, demand: Demand, candidate: ProviderOffer) -> bool:
+    def could_have(self, demand: Demand, candidate: ProviderOffer) -> bool:
         """Tell whether a job could have all its nodes of an offer at some time."""
         preferences = demand.preferences
         isolated = burst_mode(preferences, candidate.offer.modes) == "isolated"
@@ -208,3 +209,73 @@ class PlanContext(msgspec.Struct, kw_only=True, dict=True):
         assert source.candidate is not None
         nodes = nodes or source.nodes
         return purchases.refuse(source.candidate, demand, nodes, source.bought)
+
+
+class RunTimes:
+    """How long bursts have to last for the jobs of one plan, and how long they do."""
+
+    def __init__(self, context: PlanContext) -> None:
+        self._context = context
+        by_time = sorted(context.catalog.known, key=lambda each: -each.run_time)
+        self._longest_first = by_time
+        live = (each.source.lasts for each in context.live)
+        self._lasts = sorted({*live, *(each.run_time for each in by_time)})
+        self._longest: dict[object, float] = {}
+
+    def needed(self, demand: Demand) -> float:
+        """Return for how many seconds a burst has to last for a job.
+
+        A job without a time limit goes where leases never end, if there is such an
+        offer that it could have. If all those leases end, half of the longest one has
+        to be left.
+        """
+        if demand.duration or demand.job is None:
+            return demand.duration
+        longest = self._longest_offered(demand)
+        return longest if math.isinf(longest) else longest / 2
+
+    def rank(self, demand: Demand) -> int:
+        """Return a number that is equal for jobs that the same bursts last for."""
+        return bisect.bisect_left(self._lasts, self.needed(demand))
+
+    def why_never(self, demand: Demand) -> dict[str, object] | None:
+        """Return why no offer could ever last for a job, as facts; None if one may.
+
+        Also None if it may have no offer at all: then time is not the reason. The end
+        of the lead itself does not count: it comes nearer while a job waits, and may be
+        put off.
+        """
+        lasts = [each.longest for each in self._may_have(demand.preferences)]
+        if max(lasts, default=math.inf) >= demand.duration:
+            return None
+        return {"most": format_fsd(max(lasts))}
+
+    def _longest_offered(self, demand: Demand) -> float:
+        """Return how many seconds the longest offer lasts that a job could have.
+
+        If it could have none, all offers of its providers tell how long bursts last.
+        """
+        key = (
+            demand.preferences,
+            demand.request,
+            demand.rest,
+            demand.isolated is None,
+            demand.userid,
+        )
+        if key not in self._longest:
+            self._longest[key] = self._find_longest(demand)
+        return self._longest[key]
+
+    def _find_longest(self, demand: Demand) -> float:
+        offers = [*self._may_have(demand.preferences)]
+        longest = offers[0].run_time if offers else 0.0
+        if not offers or offers[-1].run_time == longest:
+            return longest
+        could = (each for each in offers if self._context.could_have(demand, each))
+        return next((each.run_time for each in could), longest)
+
+    def _may_have(self, preferences: BurstPreferences) -> Iterator[ProviderOffer]:
+        """Return the offers of the providers that a job may have, the longest first."""
+        for candidate in self._longest_first:
+            if preferences.takes(candidate.provider):
+                yield candidate

@@ -170,12 +170,6 @@ class _GrowthFinder:
         return ranks[:need] if len(ranks) >= need else None
 
 
-def slot_of(burst: Burst, slots: Sequence[RankSlot]) -> RankSlot | None:
-    """Return the rank slot that has all ranks of a burst, as slots are declared now."""
-    ranks = frozenset(burst.lease.ranks)
-    return next((slot for slot in slots if ranks and ranks.issubset(slot.ranks)), None)
-
-
 def free_above(
     burst: Burst, slots: Sequence[RankSlot], records: RecordsView, view: LeadView
 ) -> frozenset[int]:
@@ -184,7 +178,9 @@ def free_above(
     They are free as for a new burst: a slot whose hosts join through a gateway has
     none, as it is leased as a whole.
     """
-    slot = slot_of(burst, slots)
+    ranks = frozenset(burst.lease.ranks)
+    # As slots are declared now: it has to have all ranks of the burst.
+    slot = next((slot for slot in slots if ranks and ranks.issubset(slot.ranks)), None)
     if slot is None:
         return frozenset()
     known = readable_slots([slot], unread_leases(records))

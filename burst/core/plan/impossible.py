@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from burst.core.plan.catalog import WantedOffers
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
 from burst.core.plan.fit import describe_need, nodes_needed
-from burst.core.plan.judged_offers import WantedOffers
 from burst.core.plan.slot_ranks import SlotClass
 from burst.core.plan.sources import LiveBurst
 from burst.model.reason import Reason

@@ -56,14 +56,6 @@ def remaining_run_time(lease: Lease, deadlines: DeadlineSettings, now: float) ->
     return drain_time(lease.created, lease.end, deadlines.drain) - now
 
 
-def offered_run_time(
-    offer: Offer, end: float, deadlines: DeadlineSettings, now: float
-) -> float:
-    """Return for how many seconds jobs can run on a new burst with this lease end."""
-    until = drain_time(now, end, deadlines.drain)
-    return max(0.0, until - now - offer.join_time)
-
-
 class ProviderOffer(msgspec.Struct, frozen=True, kw_only=True):
     """An offer of a provider, and what a burst of it would be if it is made now."""
 
@@ -117,7 +109,8 @@ def provider_offers(
         if price != offer.price:
             offer = msgspec.structs.replace(offer, price=price)
         end = lease_end(offer, deadlines.lease, now)
-        longest = offered_run_time(offer, end, deadlines, now)
+        drained = drain_time(now, end, deadlines.drain)
+        longest = max(0.0, drained - now - offer.join_time)
         return ProviderOffer(
             provider=provider,
             offer=offer,

@@ -27,7 +27,6 @@ from burst.core.records import (
     unreadable_isolated_record,
 )
 from burst.core.world import World
-from burst.core.worth.accounts import budgets_at
 from burst.core.worth.ledger import Payer
 from burst.core.worth.life import payer_of
 from burst.model.banks import Banks
@@ -114,14 +113,12 @@ def _usage(records: RecordsView, world: World, settings: Settings, now: float) -
     """Return what bursts use of limits and budgets that may cost something."""
     lead = world.lead
     assert lead is not None
-    budgets = budgets_at(records, settings, world.userids, now)
 
     def payer(job: JobId) -> Payer | None:
         view = lead.jobs.get(job)
         return None if view is None else payer_of(view, world.banks)
 
-    purchases = Purchases(budgets, settings, payer, now)
-    purchases.know(records.bursts, records.entries)
+    purchases = Purchases(records, settings, world.userids, payer, now)
     totals = {
         f"{name}/{offer.name}": offer.total
         for name, view in world.providers.items()

@@ -12,7 +12,7 @@ import msgspec
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, Proposal
 from burst.core.plan.fit import NodePool, nodes_needed
-from burst.core.plan.limits import FurtherUse, Joined
+from burst.core.plan.limits import FurtherUse
 from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.slot_ranks import RankNeed, SlotRanks
 from burst.core.plan.sources import Portion, new_burst
@@ -61,8 +61,7 @@ class PlannedBurst:
         """Lease further ranks of the slot."""
         self.ranks += ranks
         self.source.nodes = self.nodes
-        for rank in ranks:
-            self.pool.add(rank, self.slot.slot.shape)
+        self.pool.add(ranks, self.slot.slot.shape)
 
     def add(self, demand: Demand) -> None:
         """Note a demand that it is made for."""
@@ -220,7 +219,7 @@ class PlannedBursts:
         if until > min(promised, context.usage.due(planned.name)):
             return False
         joined = planned.source.joined_by(demand)
-        use = FurtherUse.joined(demand.userid, Joined(joined, (planned.name,)), until)
+        use = FurtherUse.joined(demand.userid, joined, (planned.name,), until)
         if context.why_not(demand, planned.source, Portion(use)):
             return False
         admitted = context.admitted(demand)

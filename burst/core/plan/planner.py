@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Sequence
+from typing import NamedTuple
 
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, Plan
 from burst.core.plan.fit import rest_of
-from burst.core.plan.limits import NOT_JOINED, Joined
+from burst.core.plan.limits import FurtherUse
 from burst.core.plan.live_nodes import LiveNodes
 from burst.core.plan.openings import Openings
 from burst.core.plan.planned_bursts import DemandKey, PlannedBursts
@@ -46,7 +47,9 @@ class _Planner:
         self._planned = PlannedBursts(context)
         self._openings = Openings(context)
         self._promises = Promises(context)
-        self._refused = _Refused()
+        self._refused: dict[DemandKey, _Refusal] = {}
+        self._for_good: set[DemandKey] = set()
+        """Keys of jobs that are promised nothing in this plan."""
         self._decisions: dict[JobId | None, Decision] = {}
 
     def make(self, demands: Sequence[Demand]) -> Plan:
@@ -85,22 +88,25 @@ class _Planner:
         least number of idle nodes on which some job behind it might start.
         """
         key = self._openings.key(demand)
-        refused = self._refused.find(key, demand)
         others = _may_use_other_bursts(demand)
-        if refused:
+        known = self._refused.get(key)
+        if known is not None and demand.end(0.0) >= known.shortest:
+            refused = known.decision
             # A live burst that is not worth it to one job may be worth it to another.
-            asks = demand.live_worth or self._refused.by_worth(key)
+            asks = demand.live_worth or known.by_worth
             if others and asks and self._reuse(demand):
                 return set()
         elif others and (self._reuse(demand) or self._planned.join(demand, key)):
             return set()
         else:
-            refused = self._combine_or_open(demand, key, behind)
-            if refused is None:
+            found = self._combine_or_open(demand, key, behind)
+            if found is None:
                 return set()
+            refused = found
             if demand.not_bought is None:
-                shorter = bool(self._promises.made)
-                self._refused.add(key, demand, refused, shorter=shorter)
+                shortest = demand.end(0.0) if self._promises.made else -math.inf
+                by_worth = demand.live_worth is not None
+                self._refused[key] = _Refusal(refused, shortest, by_worth)
         self._decisions[demand.job] = demand.not_bought or refused
         return set() if demand.not_bought else self._promise(demand, key, refused)
 
@@ -111,13 +117,13 @@ class _Planner:
 
         Return the idle bursts that it will use. Idle bursts in its way have to end.
         """
-        if refused.reason is not Reason.TURNED_DOWN or self._refused.for_good(key):
+        if refused.reason is not Reason.TURNED_DOWN or key in self._for_good:
             return set()
         wanted = self._openings.wanted(demand)
         spread = self._context.may_spread(demand)
         kept = self._promises.make(demand, wanted, spread=spread)
         if kept is None:
-            self._refused.give_up(key)
+            self._for_good.add(key)
             return set()
         self._decisions[demand.job] = kept.decision(refused.refusals)
         start, combines = kept.promise.start, spread and _may_combine(demand)
@@ -159,15 +165,15 @@ class _Planner:
             return demand.not_bought or self._open(demand, key)
         if behind <= idle and self._open(demand, key) is None:
             return None
-        purchases = self._context.usage.purchases
-        before = purchases.mark()
+        usage = self._context.usage
+        before = usage.purchases.copy()
         if self._live.buys(demand, shares):
             # All nodes of a burst that the job joins count against its user, too.
             joined = self._live.joined(demand, shares)
             if self._open(demand, key, joined, rest) is None:
                 self._live.give(demand, shares)
                 return None
-            purchases.go_back(before)
+            usage.purchases = before
         # An isolated burst has all nodes of its job.
         return self._open(demand, key)
 
@@ -175,13 +181,13 @@ class _Planner:
         self,
         demand: Demand,
         key: DemandKey,
-        beside: Joined = NOT_JOINED,
+        beside: FurtherUse | None = None,
         rest: ResourceRequest | None = None,
     ) -> Decision | None:
         """Make one or more bursts for the job; return why not, None if they were made.
 
-        `beside` are other bursts that it joins, and `rest` is what it needs beside what
-        it gets of them.
+        `beside` is the use of other bursts that it joins, and `rest` is what it needs
+        beside what it gets of them.
         """
         found = self._openings.find(demand, beside, rest)
         if isinstance(found, Decision):
@@ -193,47 +199,25 @@ class _Planner:
         return None
 
 
-class _Refused:
-    """The refusals of one plan, by the key that jobs share which are refused alike."""
+class _Refusal(NamedTuple):
+    """A refusal of all jobs with the same key that are at least as long."""
 
-    def __init__(self) -> None:
-        self._found: dict[DemandKey, tuple[float, bool, Decision]] = {}
-        self._for_good: set[DemandKey] = set()
-
-    def find(self, key: DemandKey, demand: Demand) -> Decision | None:
-        """Return the refusal of an equal job that was no longer than this one."""
-        brief, _, decision = self._found.get(key, (math.inf, False, None))
-        return decision if demand.end(0.0) >= brief else None
-
-    def by_worth(self, key: DemandKey) -> bool:
-        """Tell whether live bursts may have been refused for their worth alone."""
-        return self._found[key][1]
-
-    def add(
-        self, key: DemandKey, demand: Demand, decision: Decision, *, shorter: bool
-    ) -> None:
-        """Note a refusal of all jobs with this key.
-
-        With `shorter` only of those that are at least as long as `demand`: a shorter
-        job may end before ranks that are promised to others are needed.
-        """
-        brief = demand.end(0.0) if shorter else -math.inf
-        self._found[key] = brief, demand.live_worth is not None, decision
-
-    def give_up(self, key: DemandKey) -> None:
-        """Note that jobs with this key are promised nothing in this plan."""
-        self._for_good.add(key)
-
-    def for_good(self, key: DemandKey) -> bool:
-        """Tell whether jobs with this key are promised nothing in this plan."""
-        return key in self._for_good
+    decision: Decision
+    shortest: float
+    """How long the shortest of them may run; a shorter job may end before ranks that
+    are promised to others are needed. -math.inf if nothing was promised."""
+    by_worth: bool
+    """Whether live bursts may have been refused for their worth alone."""
 
 
 def _least_behind(demands: Sequence[Demand]) -> list[float]:
-    """Return for each demand the least `_least_nodes` of all demands behind it."""
+    """Return for each demand the least number of idle nodes on which some job behind it
+    might start.
+    """
     least = [math.inf]
     for demand in reversed(demands):
-        least.append(min(least[-1], _least_nodes(demand)))
+        nodes = (demand.request.nodes or 1) if demand.job is not None else math.inf
+        least.append(min(least[-1], nodes))
     return least[-2::-1]
 
 
@@ -258,11 +242,6 @@ def _price_words(lease: Lease) -> str:
     if lease.fee:
         words.append(f"plus a fee of {lease.fee:g} per hour for the burst")
     return "".join(f", {each}" for each in words)
-
-
-def _least_nodes(demand: Demand) -> float:
-    """Return the least number of idle nodes on which a demand's job might start."""
-    return (demand.request.nodes or 1) if demand.job is not None else math.inf
 
 
 def _may_combine(demand: Demand) -> bool:

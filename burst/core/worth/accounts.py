@@ -20,7 +20,7 @@ from burst.core.provider_calls import is_resize_taken
 from burst.core.records import RecordsView, Transaction
 from burst.core.world import World
 from burst.core.worth import ledger, periods
-from burst.core.worth.budget import Accounts, Budgets, commitment_of
+from burst.core.worth.budget import Budgets, commitment_of
 from burst.core.worth.ledger import Entry, Payer, Phase, Use, open_entry
 from burst.core.worth.life import (
     COMES_UP,
@@ -85,8 +85,7 @@ def budgets_at(
     records: RecordsView, settings: Settings, userids: Mapping[str, int], now: float
 ) -> Budgets:
     """Return the budgets as they stand now; `userids` as `World.userids`."""
-    accounts = Accounts(records.entries, records.periods, records.unreadable, userids)
-    return Budgets(settings.budget, accounts, now)
+    return Budgets(settings.budget, records, userids, now)
 
 
 def reserve_longer(
