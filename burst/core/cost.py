@@ -13,7 +13,6 @@ from typing import Any
 from burst.config import PolicyRule, Settings
 from burst.core.plan.slots import RankSlot
 from burst.core.records import RecordsView
-from burst.core.sizes import provisioned_at
 from burst.core.standing import stands
 from burst.core.world import World
 from burst.core.worth.ledger import Payer, settle
@@ -28,7 +27,11 @@ _HOUR_S = 3600.0
 
 def per_hour(burst: Burst) -> float:
     """Return the cost of an hour of all its nodes; 0 before it is made and after."""
-    return rate(burst) if burst.live and provisioned_at(burst) is not None else 0.0
+    return (
+        rate(burst)
+        if burst.live and burst.first("provision-start") is not None
+        else 0.0
+    )
 
 
 def cost(records: RecordsView, burst: Burst, now: float) -> float:
@@ -43,7 +46,7 @@ def cost(records: RecordsView, burst: Burst, now: float) -> float:
         settled = settle(entry, now)
     if settled is not None:
         return to_units(settled.costs.total)
-    since = provisioned_at(burst)
+    since = burst.first("provision-start")
     if since is None:
         return 0.0
     ends = now if burst.live else burst.since

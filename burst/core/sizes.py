@@ -33,12 +33,6 @@ def size_context(burst: Burst, lease: Lease, **more: Any) -> dict[str, Any]:
     }
 
 
-def provisioned_at(burst: Burst) -> float | None:
-    """Return when the provider of a burst was first called; None if it was not."""
-    times = (e.timestamp for e in burst.events if e.name == "provision-start")
-    return next(times, None)
-
-
 def grow(burst: Burst, event: Event) -> dict[str, Any]:
     """Return the changes when a growth begins: further ranks are leased."""
     resize = _begun("grow", event)

@@ -101,8 +101,8 @@ def count_failed_soon(tx: Transaction, burst: Burst, limits: LimitSettings) -> N
         return
     if burst.result not in (Result.FAILED, Result.RECLAIMED):
         return
-    online = [event.timestamp for event in burst.events if event.name == "online"]
-    if online and tx.now - online[0] < limits.cooldown:
+    online = burst.first("online")
+    if online is not None and tx.now - online < limits.cooldown:
         note = burst.events[-1].context["note"]
         _count(tx, burst, note, limits)
 

@@ -262,9 +262,10 @@ class RunTimes:
             demand.isolated is None,
             demand.userid,
         )
-        if key not in self._longest:
-            self._longest[key] = self._find_longest(demand)
-        return self._longest[key]
+        found = self._longest.get(key)
+        if found is None:
+            found = self._longest[key] = self._find_longest(demand)
+        return found
 
     def _find_longest(self, demand: Demand) -> float:
         offers = [*self._may_have(demand.preferences)]

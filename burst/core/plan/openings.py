@@ -120,13 +120,16 @@ class Openings:
         refusals: list[OfferRejection] = []
         wanted = self._wanted(demand.preferences)
         spread, admitted = context.may_spread(demand), context.admitted(demand)
+        full = context.table.full
         for source, rejection in self._judge(demand):
-            assert source.candidate is not None
-            want = RankNeed(context.until(source.candidate, demand), admitted)
-            found = rejection or self._try(_Asked(source, demand, want, spread, beside))
+            found: Opening | OfferRejection | None = rejection
+            if found is None and (source.isolated or not full):
+                assert source.candidate is not None
+                want = RankNeed(context.until(source.candidate, demand), admitted)
+                found = self._try(_Asked(source, demand, want, spread, beside))
             if isinstance(found, Opening):
                 return found
-            refusals.append(found)
+            refusals.append(found or reject(source, Reason.SLOTS_BUSY))
         if not context.table.kinds and not wanted.some_isolated:
             lead = context.identity
             return Decision(Reason.NO_SLOTS if lead.endpoint else Reason.NO_ADDRESS)
@@ -153,8 +156,6 @@ class Openings:
             if isinstance(nodes, OfferRejection):
                 return nodes
             return self._why_not(asked, [("", nodes)]) or Opening(candidate, nodes, [])
-        if table.full:
-            return reject(source, Reason.SLOTS_BUSY)
         rejection: OfferRejection | None = None
         classes = table.free_classes(candidate.provider, want.until)
         for slot_class in by_need(asked.demand.lacks, classes):

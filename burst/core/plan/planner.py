@@ -119,17 +119,14 @@ class _Planner:
         """
         if refused.reason is not Reason.TURNED_DOWN or key in self._for_good:
             return set()
-        wanted = self._openings.wanted(demand)
-        spread = self._context.may_spread(demand)
-        kept = self._promises.make(demand, wanted, spread=spread)
+        kept = self._promises.make(demand, self._openings.wanted(demand))
         if kept is None:
             self._for_good.add(key)
             return set()
         self._decisions[demand.job] = kept.decision(refused.refusals)
-        start, combines = kept.promise.start, spread and _may_combine(demand)
         if not kept.place.known:
-            self._live.let_pass(demand, kept.gone, start, kept.nodes)
-        return self._live.wait_for(demand, kept, combines=combines)
+            self._live.let_pass(demand, kept.gone, kept.promise.start, kept.nodes)
+        return self._live.wait_for(demand, kept, combines=self._may_combine(demand))
 
     def _reuse(self, demand: Demand) -> bool:
         """Give the job to a live burst that has room for it now."""
@@ -148,7 +145,7 @@ class _Planner:
         job behind this one, they are left to it, provided that this job can have new
         bursts instead.
         """
-        combines = _may_combine(demand) and self._context.may_spread(demand)
+        combines = self._may_combine(demand)
         shares = self._live.idle_nodes(demand) if combines else []
         if not shares:
             return demand.not_bought or self._open(demand, key)
@@ -176,6 +173,11 @@ class _Planner:
             usage.purchases = before
         # An isolated burst has all nodes of its job.
         return self._open(demand, key)
+
+    def _may_combine(self, demand: Demand) -> bool:
+        """Tell whether a demand may be served by idle nodes of several bursts."""
+        joins = demand.job is not None and demand.preferences.mode != "isolated"
+        return joins and self._context.may_spread(demand)
 
     def _open(
         self,
@@ -242,11 +244,6 @@ def _price_words(lease: Lease) -> str:
     if lease.fee:
         words.append(f"plus a fee of {lease.fee:g} per hour for the burst")
     return "".join(f", {each}" for each in words)
-
-
-def _may_combine(demand: Demand) -> bool:
-    """Tell whether a demand may be served by idle nodes of several bursts."""
-    return demand.job is not None and demand.preferences.mode != "isolated"
 
 
 def _may_use_other_bursts(demand: Demand) -> bool:

@@ -73,12 +73,7 @@ def keep_accounts(tx: Transaction, world: World, settings: Settings) -> None:
             # It has no record in which that could be an event.
             tx.entries[name] = grown
     _drop_settled(tx, world.archived)
-    merged = periods.merge_old(tx.periods, tx.unreadable, tx.now)
-    for period, changed in merged.items():
-        if changed is None:
-            del tx.periods[period]
-        else:
-            tx.periods[period] = changed
+    tx.periods = periods.merge_old(tx.periods, tx.unreadable, tx.now)
 
 
 def budgets_at(

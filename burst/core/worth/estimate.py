@@ -76,7 +76,7 @@ class Purchase(msgspec.Struct, frozen=True, kw_only=True):
     """How many are bought for the job; 0 if it fits on idle nodes, or on nodes that are
     bought anyway."""
     run_time: float
-    """For how long the job may run, in seconds: `RunTime.bound`."""
+    """For how long the job may run, in seconds."""
     online: OnlineTime
     teardown: float
     """For how many seconds the nodes cost money after the job has ended."""

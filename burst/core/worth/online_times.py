@@ -95,7 +95,7 @@ def learn_times(tx: Transaction) -> None:
         kind = kind_of(lease.offer, lease.nodes)
         if event.name == "online":
             after = known.learn(kind, online=_since(burst, ("provision-start",)))
-        elif all(each.name != "online" for each in burst.events):
+        elif burst.first("online") is None:
             continue
         else:
             after = known.learn(kind, teardown=_since(burst, _OUT_OF_USE))
