@@ -17,18 +17,15 @@ from collections.abc import Sequence
 from benchmarks.table import Goal, Measure, main_of
 from burst.config import LimitSettings, parse
 from burst.core.plan.catalog import offer_catalog
-from burst.core.plan.context import PlanContext, PossibleOffers
+from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, Plan
-from burst.core.plan.eligible import Eligibility, IsolatedFacts
 from burst.core.plan.failures import Failures
 from burst.core.plan.leasable import LeasableRanks
 from burst.core.plan.limits import Usage
 from burst.core.plan.offers import provider_offers
 from burst.core.plan.planner import make_plan
 from burst.core.plan.rank_table import RankTable
-from burst.core.plan.run_time import RunTimes
 from burst.core.plan.slots import find_slots
-from burst.core.select.constraints import Constraints
 from burst.model.jobid import JobId
 from burst.model.lead import Bootstrap, HostEntry, LeadIdentity
 from burst.model.request import ResourceRequest
@@ -93,22 +90,10 @@ def plan(jobs: Sequence[Demand], lead: LeadIdentity, offered: int) -> Plan:
     market = offer_catalog(found, Failures())
     usage = Usage(LimitSettings())
     free = frozenset(rank for slot in slots for rank in slot.ranks)
-    isolated = IsolatedFacts(lead)
-    possible = PossibleOffers(
-        table=RankTable(slots, LeasableRanks(free=free), market.providers),
-        constraints=Constraints(lead),
-        isolated=isolated,
-        spread=True,
-        largest=usage.largest_burst,
+    table = RankTable(slots, LeasableRanks(free=free), market.providers)
+    context = PlanContext(
+        now=0.0, identity=lead, catalog=market, table=table, usage=usage
     )
-    eligible = Eligibility(
-        market,
-        usage,
-        isolated,
-        share_users=False,
-        run_times=RunTimes(market, (), possible.could_have),
-    )
-    context = PlanContext(now=0.0, possible=possible, eligible=eligible)
     return make_plan(jobs, context)
 
 

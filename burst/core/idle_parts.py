@@ -13,14 +13,13 @@ import msgspec
 
 from burst.config import Settings
 from burst.core.cost import awaited_idle_limit, idle_limit
-from burst.core.plan.plan_growth import may_be_resized
+from burst.core.plan.growth import may_be_resized
 from burst.core.records import Transaction
 from burst.core.resizing import begin_shrink
 from burst.core.standing import nodes_needed_of
 from burst.core.world import World
-from burst.model.burst import Burst, BurstId
+from burst.model.burst import BurstId
 from burst.model.fsd import format_fsd
-from burst.model.lead import LeadView
 
 
 class IdlePart(msgspec.Struct, frozen=True):
@@ -51,10 +50,13 @@ def shrink_idle(
     found: dict[BurstId, IdlePart] = {}
     for burst in tx.live:
         waited_for = burst.jobs - burst.started or burst.id in tx.awaited
-        if waited_for or not may_be_resized(burst, world, settings):
+        if waited_for or not may_be_resized(burst, world, settings.plan):
             continue
         needed = nodes_needed_of(tx, burst, settings, tx.now)
-        kept = max(_used_nodes(burst, lead), needed)
+        in_use = lead.in_use.intersection(burst.lease.ranks)
+        used = [n for n, rank in enumerate(burst.lease.ranks, 1) if rank in in_use]
+        # Up to the last one on which something runs.
+        kept = max([needed, *used])
         if not 0 < kept < burst.lease.nodes:
             continue
         known = before.get(burst.id, IdlePart(0, tx.now))
@@ -67,10 +69,3 @@ def shrink_idle(
             note = f"its last nodes were idle for {format_fsd(limit)}"
             begin_shrink(tx, burst, part.nodes, note)
     return found
-
-
-def _used_nodes(burst: Burst, lead: LeadView) -> int:
-    """Return the number of nodes up to the last one on which something runs."""
-    ranks, in_use = burst.lease.ranks, lead.in_use
-    used = [n for n, rank in enumerate(ranks, 1) if rank in in_use]
-    return max(used, default=0)

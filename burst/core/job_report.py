@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
@@ -19,7 +19,7 @@ from burst.core.plan.capacity import own_ranks
 from burst.core.records import Records
 from burst.core.report import Row
 from burst.core.select.constraints import Constraints
-from burst.core.select.own_nodes import OwnNodes
+from burst.core.select.job_context import OwnNodes
 from burst.core.select.queues import why_not_started
 from burst.core.timeline import has_nodes_of, known_events, was_assigned
 from burst.core.world import Halt, World
@@ -293,16 +293,12 @@ class WaitingJobs(msgspec.Struct, frozen=True):
 
     def _expected(self, job: JobId, coming: list[Burst]) -> tuple[float | None, str]:
         if coming:
-            return self._all_online(coming), "burst"
+            latest = max(map(self._online_at, coming))
+            return None if math.isinf(latest) else round(latest, 3), "burst"
         start = self.starts.get(job)
         if start is None or math.isinf(start.expected):
             return None, ""
         return max(start.expected, self.now), "here"
-
-    def _all_online(self, bursts: Iterable[Burst]) -> float | None:
-        """Return when all these bursts are expected to be online; None if not known."""
-        latest = max(self._online_at(burst) for burst in bursts)
-        return None if math.isinf(latest) else round(latest, 3)
 
     def _online_at(self, burst: Burst) -> float:
         """Return when all nodes of a burst are expected to be online, in seconds since

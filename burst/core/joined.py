@@ -7,8 +7,7 @@ import math
 
 from burst.config import Settings
 from burst.core.actions import DrainBurst
-from burst.core.cost import awaited_idle_limit, idle_limit
-from burst.core.flux_drains import find_flux_drain
+from burst.core.cost import awaited_idle_limit, idle_limit, kept_idle
 from burst.core.job_events import record_job_events, record_late_ends
 from burst.core.losses import (
     cause_of_loss,
@@ -31,18 +30,18 @@ from burst.core.observation import (
     ranks_of,
     reported_message,
 )
-from burst.core.plan.lease_times import drain_time
+from burst.core.plan.offers import drain_time
 from burst.core.plan.slots import DRAIN_TAG
 from burst.core.records import ASSIGNABLE, UNNEEDED, Transaction
 from burst.core.standing import is_needed
 from burst.core.unusable_bursts import (
     count_failed_soon,
     count_flux_drain,
+    find_flux_drain,
     forget_unusable,
 )
 from burst.core.world import World
 from burst.core.worth.accounts import reserve_longer
-from burst.core.worth.keeping import kept_idle
 from burst.model.burst import (
     CAPACITY,
     LEAD_MOVED,
@@ -309,18 +308,17 @@ def _record_use(
         used = True  # a growth ahead of jobs counts as use; idleness begins after it
     if used and burst.unused_since is not None:
         tx.record(burst.id, "busy", {})
-    if not used and not _has_jobs(burst, lead) and burst.unused_since is None:
+    views = (lead.jobs[job] for job in burst.jobs if job in lead.jobs)
+    # A job in its epilog has ended.
+    waits = any(
+        each.state is not JobState.CLEANUP or not each.epilogs for each in views
+    )
+    if not used and not waits and burst.unused_since is None:
         entry = tx.entries.get(burst.id)
         payers = entry.payers if entry else ()
         keep = kept_idle(burst, payers, settings.rules, tx.times)
         context = {} if math.isinf(keep) else {"keep": round(keep, 3)}
         tx.record(burst.id, "idle", context)
-
-
-def _has_jobs(burst: Burst, lead: LeadView) -> bool:
-    """Tell whether a job of the burst has not ended; a job in its epilog has ended."""
-    views = (lead.jobs[job] for job in burst.jobs if job in lead.jobs)
-    return any(view.state is not JobState.CLEANUP or not view.epilogs for view in views)
 
 
 def _act_online(

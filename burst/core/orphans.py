@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from burst.core.provider_health import Outcome
-from burst.core.records import Records
+from burst.core.records import Records, unread_bursts
 from burst.core.world import LastCall, World
 from burst.model.burst import BurstId
 from burst.model.ranks import format_hostlist
@@ -75,13 +75,8 @@ def orphan_row(orphan: Orphan) -> dict[str, Any]:
 
 def unreadable_rows(records: Records, world: World) -> list[dict[str, Any]]:
     """Return the bursts whose record cannot be read, as rows like `orphan_row`."""
-    names = sorted(
-        BurstId(key.removeprefix("burst/"))
-        for key in records.unreadable
-        if key.startswith("burst/")
-    )
     rows: list[dict[str, Any]] = []
-    for name in names:
+    for name in sorted(unread_bursts(records)):
         shown = [p for p, view in world.providers.items() if name in view.statuses]
         status = world.providers[shown[0]].statuses[name] if shown else None
         hosts = [f.host for f in status.followers] if status else []

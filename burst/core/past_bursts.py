@@ -15,7 +15,7 @@ from burst.core.cost import cost
 from burst.core.records import Records
 from burst.core.report import Row, burst_row
 from burst.core.world import World
-from burst.core.worth.ledger import PaidBurst, SettledBurst
+from burst.core.worth.ledger import SettledBurst
 from burst.core.worth.money import to_units
 from burst.model.burst import Burst, BurstId, JobTimes
 from burst.model.jobid import JobId, format_f58
@@ -45,7 +45,7 @@ class PastBursts(msgspec.Struct, frozen=True):
         rows += [
             _settled_row(row)
             for key, row in settled.items()
-            if key not in on_record and self._is_theirs(row)
+            if key not in on_record and row.is_for(self.userid)
         ]
         return sorted(rows, key=lambda row: (row["made"], row["id"]))
 
@@ -78,10 +78,6 @@ class PastBursts(msgspec.Struct, frozen=True):
         rows: Iterable[SettledBurst]
         rows = (*self.archived, *self.records.settled.values())
         return {(row.burst, row.made): row for row in rows if row.made >= self.since}
-
-    def _is_theirs(self, row: PaidBurst) -> bool:
-        users = {payer.userid for payer in row.payers}
-        return self.userid is None or self.userid in users
 
     def _users(self) -> dict[JobId, int | None]:
         """Return the user of each job, as far as the lead or the accounts know it."""

@@ -296,6 +296,15 @@ def jobs_on_record(records: Records) -> frozenset[JobId]:
     return frozenset(jobs | run | records.holds.keys())
 
 
+def unread_bursts(records: RecordsView) -> list[BurstId]:
+    """Return the bursts whose records cannot be read."""
+    return [
+        BurstId(key.removeprefix("burst/"))
+        for key in records.unreadable
+        if key.startswith("burst/")
+    ]
+
+
 def unread_leases(records: RecordsView) -> list[str]:
     """Return the keys of unreadable records that may lease a rank slot."""
     isolated = f"burst/{ISOLATED_STEM}-"
@@ -304,3 +313,12 @@ def unread_leases(records: RecordsView) -> list[str]:
         for key in records.unreadable
         if key.startswith("burst/") and not key.startswith(isolated)
     ]
+
+
+def unreadable_isolated_record(records: RecordsView) -> str:
+    """Return the key of an isolated burst's record that cannot be read; empty if none.
+
+    It may be the record of any job's isolated burst.
+    """
+    isolated = f"burst/{ISOLATED_STEM}-"
+    return next((key for key in records.unreadable if key.startswith(isolated)), "")

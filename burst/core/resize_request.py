@@ -159,9 +159,9 @@ def _find_further(
             "burst request makes another burst in another slot; burst lead add-slot"
             " adds ranks",
         )
-    eligible = plan_context(tx, world, settings, tx.now).eligible
-    source = growing(burst, eligible.catalog, settings, tx.now)
-    why = eligible.why_not_so_much(source, growth_portion(burst, more, charged=True))
+    plan = plan_context(tx, world, settings, tx.now)
+    source = growing(burst, plan.catalog, settings.deadlines, tx.now)
+    why = plan.why_not_so_much(source, growth_portion(burst, more, charged=True))
     if why:
         raise BurstError(
             f"{burst.id} cannot have {more} more nodes: {why.offer}: {why.text()}"

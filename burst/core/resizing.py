@@ -49,15 +49,10 @@ def begin_growth(tx: Transaction, larger: Lease, note: str, *, requested: bool) 
     `larger` is what `with_ranks` returns.
     """
     burst = tx.bursts[larger.id]
-    facts = {
-        "nodes": larger.nodes,
-        "before": burst.lease.nodes,
-        "requested": requested,
-        "note": note,
-        "online": format_idset(burst.expected),
-    }
-    context = size_context(burst, larger.hosts, larger.ranks, **facts)
-    tx.record(burst.id, "grow", context)
+    begun = {"before": burst.lease.nodes, "requested": requested, "note": note}
+    online = format_idset(burst.expected)
+    facts = {"nodes": larger.nodes, **begun, "online": online}
+    tx.record(burst.id, "grow", size_context(burst, larger, **facts))
 
 
 def begin_shrink(
@@ -65,15 +60,10 @@ def begin_shrink(
 ) -> None:
     """Begin to shrink an online burst to its first `nodes` nodes."""
     lease = burst.lease
-    facts = {
-        "nodes": nodes,
-        "before": lease.nodes,
-        "requested": requested,
-        "note": note,
-        "online": format_idset(burst.expected.intersection(lease.ranks[:nodes])),
-    }
-    context = size_context(burst, lease.hosts, lease.ranks, **facts)
-    tx.record(burst.id, "shrink", context)
+    begun = {"before": lease.nodes, "requested": requested, "note": note}
+    online = format_idset(burst.expected.intersection(lease.ranks[:nodes]))
+    facts = {"nodes": nodes, **begun, "online": online}
+    tx.record(burst.id, "shrink", size_context(burst, lease, **facts))
 
 
 def act_on_resize(
@@ -123,13 +113,8 @@ def _grow(tx: Transaction, burst: Burst, world: World, settings: Settings) -> No
     limit = growth_limit(burst, settings)
     if lead.online.issuperset(burst.coming):
         online = format_idset(burst.expected.union(burst.coming))
-        facts = {
-            "nodes": lease.nodes,
-            "note": resize.why,
-            "online": online,
-            "growth_failed": False,
-        }
-        context = size_context(burst, lease.hosts, lease.ranks, **facts)
+        facts = {"nodes": lease.nodes, "note": resize.why, "online": online}
+        context = size_context(burst, lease, **facts, growth_failed=False)
         tx.record(burst.id, "grown", context)
     elif not resize.requested and not burst.jobs - burst.started:
         give_back(tx, burst, _NOT_NEEDED)
@@ -228,9 +213,11 @@ def _end_shrink(
         return
     assert burst.resize is not None
     nodes, why, lease = burst.resize.nodes, burst.resize.why, burst.lease
-    hosts, kept = lease.hosts[:nodes], lease.ranks[:nodes]
+    lease = msgspec.structs.replace(
+        lease, hosts=lease.hosts[:nodes], ranks=lease.ranks[:nodes]
+    )
     facts = {"nodes": nodes, "note": why, "online": format_idset(burst.expected)}
-    tx.record(burst.id, "shrunk", size_context(burst, hosts, kept, **facts))
+    tx.record(burst.id, "shrunk", size_context(burst, lease, **facts))
 
 
 def _is_gone(burst: Burst, world: World) -> bool:

@@ -8,38 +8,29 @@ same burst as all of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from burst.core.burst_jobs import IN_USE
-from burst.model.burst import Burst, Resize
+from burst.model.burst import Burst, Lease, Resize
 from burst.model.event import Event
 from burst.model.ranks import format_hostlist, format_idset, parse_hostlist, parse_idset
 
 
-def size_context(
-    burst: Burst, hosts: Sequence[str], ranks: Sequence[int], **more: Any
-) -> dict[str, Any]:
-    """Return the context of an event after which a burst has these hosts.
+def size_context(burst: Burst, lease: Lease, **more: Any) -> dict[str, Any]:
+    """Return the context of an event after which a burst has the hosts of a lease.
 
     `more` must have `online`: the ranks that have to stay online. A failed growth is
     remembered unless `more` has another `growth_failed`.
     """
     known = {"growth_failed": True} if burst.growth_failed else {}
     return {
-        "hosts": format_hostlist(hosts),
-        "ranks": format_idset(ranks),
+        "hosts": format_hostlist(lease.hosts),
+        "ranks": format_idset(lease.ranks),
         **known,
         **more,
     }
-
-
-def provisioned_at(burst: Burst) -> float | None:
-    """Return when the provider of a burst was first called; None if it was not."""
-    times = (e.timestamp for e in burst.events if e.name == "provision-start")
-    return next(times, None)
 
 
 def grow(burst: Burst, event: Event) -> dict[str, Any]:

@@ -96,16 +96,16 @@ def nodes_needed_of(
     return max(
         (
             minimum.table.nodes
-            - sum(_staying_nodes(each) for each in others if minimum.has(each.lease))
+            - sum(
+                each.lease.nodes - len(each.leaving)
+                for each in others
+                if minimum.has(each.lease)
+            )
             for minimum in minimums_at(settings, now)
             if minimum.has(burst.lease)
         ),
         default=0,
     )
-
-
-def _staying_nodes(burst: Burst) -> int:
-    return burst.lease.nodes - len(burst.leaving)
 
 
 def is_needed(

@@ -12,7 +12,6 @@ from burst.config import Settings
 from burst.core import lifecycle
 from burst.core.actions import FREEING, Action
 from burst.core.burst_actions import act_on_burst
-from burst.core.flux_drains import undrain_free_ranks
 from burst.core.idle_parts import shrink_idle
 from burst.core.joined import begin_drain
 from burst.core.plan.demands import Demand, Plan
@@ -41,6 +40,7 @@ from burst.core.select.job_rules import JobRules
 from burst.core.select.triage import triage
 from burst.core.sync import sync, take_answers
 from burst.core.unread_time import postponed
+from burst.core.unusable_bursts import undrain_free_ranks
 from burst.core.world import World
 from burst.core.worth.accounts import keep_accounts
 from burst.core.worth.online_times import learn_times
@@ -199,7 +199,7 @@ def _decide_on_jobs(
     before = cache or RefusalCache(inputs=inputs)
     standing = standing_refusals(before, same, inputs, world.lead, tx.now)
     plan_on = plan_context(tx, world, settings, tx.now, inputs.ranks)
-    plan_on = msgspec.structs.replace(plan_on, overtaken=before.overtaken)
+    plan_on.overtaken = before.overtaken
     job_rules = JobRules(world, settings, rules, tx.now)
     jobs = job_context(tx, plan_on, job_rules, inputs.own)
     bursts_by_job = tx.bursts_by_job()

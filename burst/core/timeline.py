@@ -103,8 +103,7 @@ def _first(burst: Burst, name: str) -> float | None:
     if name in _OF_JOBS:
         when: float | None = getattr(burst.sums, _OF_JOBS[name])
         return when
-    times = (event.timestamp for event in burst.events if event.name == name)
-    return next(times, None)
+    return burst.first(name)
 
 
 def _of_job(job: JobId, times: JobTimes) -> Iterator[Event]:

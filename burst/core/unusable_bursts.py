@@ -1,20 +1,86 @@
 # SPDX-License-Identifier: MIT
-"""Counts bursts that came online and could run no job.
+"""Bursts whose nodes can run no job, and the drains that they leave.
 
-Flux drained their nodes before a job had begun there, or they failed soon after they
-were online, for example because the cloud took their nodes back at once. Another such
-burst would cost money without use, so their offer is set aside after two in a row.
+Flux itself drains lent nodes, for example after a prolog failed on them. They get no
+job and still cost money, so their burst is taken down. The drain is undone after the
+lease: Flux keeps it for the rank, not for the node that was there. A drain by a person
+stays.
+
+Flux may do so before a job had begun there, or a burst may fail soon after it was
+online, for example because the cloud took its nodes back at once. Another such burst
+would cost money without use, so their offer is set aside after two in a row.
 """
 
 from __future__ import annotations
 
+import msgspec
+
 from burst.config import LimitSettings
 from burst.core import cooldowns
-from burst.core.flux_drains import DrainFound
+from burst.core.actions import UndrainRanks
+from burst.core.observation import ranks_of
+from burst.core.plan.slots import readable_slots
 from burst.core.provider_health import FailureKind
-from burst.core.records import Transaction
+from burst.core.records import Transaction, unread_leases
+from burst.core.world import World
 from burst.model.burst import Burst, Result, State
+from burst.model.confinement import LENT
+from burst.model.decision import name_ranks
+from burst.model.flux_drain import flux_drain
 from burst.model.lead import LeadView
+from burst.model.ranks import format_idset
+
+
+class DrainFound(msgspec.Struct, frozen=True):
+    """Why Flux drained ranks of a burst."""
+
+    note: str
+    before_start: bool
+    """See `burst.model.flux_drain`."""
+
+
+def find_flux_drain(burst: Burst, world: World) -> DrainFound | None:
+    """Return why Flux drained ranks of a burst; None if it drained none.
+
+    If there are several reasons, one from before the start of jobs is preferred: it
+    tells most about the nodes.
+    """
+    lead = world.lead
+    assert lead is not None
+    found = {
+        rank: (drain, lead.drained[rank])
+        for rank in ranks_of(burst, world) & lead.drained.keys()
+        if (drain := flux_drain(lead.drained[rank])) is not None
+    }
+    if not found:
+        return None
+    first = min(found, key=lambda rank: (not found[rank][0].before_start, rank))
+    drain, reason = found[first]
+    alike = format_idset(r for r, (_, why) in found.items() if why == reason)
+    note = f"Flux drained {name_ranks(alike)}: {reason}; see {drain.output}"
+    return DrainFound(note, drain.before_start)
+
+
+def undrain_free_ranks(tx: Transaction, world: World) -> None:
+    """Undrain lent ranks that Flux drained and that no burst leases any more.
+
+    Nothing runs on an offline rank for which Flux could drain it, so such a drain is
+    left from a lease that has ended. Ranks of slots that are not declared any more are
+    undrained, too, unless a record cannot be read: it may be of a burst on such ranks.
+    """
+    lead = world.lead
+    assert lead is not None
+    away = lead.drained.keys() - lead.online
+    ours = {rank for rank in away if flux_drain(lead.drained[rank]) is not None}
+    if not ours:
+        return
+    known = readable_slots(world.slots, unread_leases(tx))
+    lent = {rank for slot in known for rank in slot.ranks}
+    if not unread_leases(tx):
+        lent |= world.identity.properties.get(LENT, frozenset())
+    leased = {rank for burst in tx.live for rank in burst.lease.ranks}
+    if free := ours & lent - leased:
+        tx.actions.append(UndrainRanks(frozenset(free)))
 
 
 def count_flux_drain(
@@ -35,8 +101,8 @@ def count_failed_soon(tx: Transaction, burst: Burst, limits: LimitSettings) -> N
         return
     if burst.result not in (Result.FAILED, Result.RECLAIMED):
         return
-    online = [event.timestamp for event in burst.events if event.name == "online"]
-    if online and tx.now - online[0] < limits.cooldown:
+    online = burst.first("online")
+    if online is not None and tx.now - online < limits.cooldown:
         note = burst.events[-1].context["note"]
         _count(tx, burst, note, limits)
 

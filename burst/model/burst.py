@@ -292,6 +292,11 @@ class Burst(msgspec.Struct, frozen=True, kw_only=True):
         """Whether something of it may still exist, so that its ranks are not free."""
         return self.state is not State.INACTIVE
 
+    def first(self, event: str) -> float | None:
+        """Return when the first event of that name happened; None if none is kept."""
+        times = (each.timestamp for each in self.events if each.name == event)
+        return next(times, None)
+
     @property
     def idle_since(self) -> float | None:
         """Since when it is idle; None while a job runs on it or has yet to start on it.

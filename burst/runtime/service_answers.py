@@ -19,6 +19,7 @@ import msgspec
 from burst import __version__
 from burst.core import cost, job_report, report
 from burst.core.burst_story import burst_story
+from burst.core.cost import usage_line, usage_lines
 from burst.core.guest_view import (
     GuestView,
     providers_for_guests,
@@ -39,10 +40,8 @@ from burst.core.worth.cost_report import (
     names_user,
 )
 from burst.core.worth.forecast import kind_of
-from burst.core.worth.grades import ALL, grade_of
+from burst.core.worth.grades import ALL, grade_of, grade_row, start_row
 from burst.core.worth.periods import midnight
-from burst.core.worth.start_text import grade_row, start_row
-from burst.core.worth.usage import usage_line, usage_lines
 from burst.errors import BurstError
 from burst.model.active_job import ActiveJob
 from burst.model.burst import Burst, BurstId

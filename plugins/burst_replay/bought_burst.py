@@ -14,13 +14,12 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from burst.config import PolicyRule, Settings
-from burst.core.cost import idle_limit
+from burst.core.cost import idle_limit, kept_idle
 from burst.core.lifecycle import apply, begin
 from burst.core.plan.capacity import source_of
 from burst.core.plan.demands import Demand
 from burst.core.plan.fit import NodePool
 from burst.core.plan.sources import LiveBurst
-from burst.core.worth.keeping import kept_idle
 from burst.core.worth.ledger import Payer, Use, count, extend, open_entry
 from burst.core.worth.life import Life, lives_until
 from burst.core.worth.stage_times import ProviderTimes
@@ -57,7 +56,7 @@ class BoughtBurst:
         entry = open_entry(lease, until, {demand.job: payer}, made)
         self.entry = count(entry, Use("boot"), made, joined=True)
         # In a replay, the end of a lease does not limit the run time of jobs.
-        source = source_of(self.burst, settings, online)
+        source = source_of(self.burst, settings.deadlines, online)
         self._view = LiveBurst(
             source=msgspec.structs.replace(source, lasts=math.inf),
             pool=NodePool({0: Shape(0)}, {0: Shape(lease.nodes * self._cores)}),

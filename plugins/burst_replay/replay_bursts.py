@@ -22,18 +22,16 @@ import msgspec
 
 from burst.config import LimitSettings
 from burst.core.plan.catalog import OfferCatalog
-from burst.core.plan.context import PlanContext, PossibleOffers
+from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, LiveBurstWorth
-from burst.core.plan.eligible import Eligibility, IsolatedFacts, why_unwanted
+from burst.core.plan.eligible import why_unwanted
 from burst.core.plan.failures import Failures
 from burst.core.plan.leasable import LeasableRanks
 from burst.core.plan.limits import Usage
 from burst.core.plan.live_nodes import LiveNodes
 from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.rank_table import RankTable
-from burst.core.plan.run_time import RunTimes
 from burst.core.plan.sources import new_burst
-from burst.core.select.constraints import Constraints
 from burst.core.worth.budget import next_begin
 from burst.core.worth.comparison import purchase_of
 from burst.core.worth.estimate import StartEstimate, judge
@@ -92,7 +90,6 @@ class ReplayBursts:
         self._catalog = OfferCatalog(
             offers=site.offers, known=site.offers, failures=Failures()
         )
-        self._constraints = Constraints(NO_LEAD)
         self._purchase = cache(partial(purchase_of, times=OnlineTimes(self._times)))
         # The offers that a job may have by its preferences, in order.
         self._wanted = cache(
@@ -227,24 +224,12 @@ class ReplayBursts:
                 for bought in self._with_room.values()
                 if plan.share or not bought.busy
             ]
-            isolated = IsolatedFacts(NO_LEAD)
-            eligible = Eligibility(
-                self._catalog,
-                Usage(LimitSettings(), {}, may_buy),
-                isolated,
-                share_users=plan.share_users,
-                run_times=RunTimes(self._catalog, [each.source.lasts for each in live]),
-            )
             self._context = PlanContext(
                 now=at,
-                possible=PossibleOffers(
-                    table=RankTable((), LeasableRanks(), frozenset()),
-                    constraints=self._constraints,
-                    isolated=isolated,
-                    spread=plan.spread,
-                    largest=math.inf,
-                ),
-                eligible=eligible,
+                identity=NO_LEAD,
+                catalog=self._catalog,
+                table=RankTable((), LeasableRanks(), frozenset()),
+                usage=Usage(LimitSettings(), {}, may_buy),
                 live=live,
                 settings=plan,
             )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from burst.config import Settings
 from burst.core.plan.purchases import NO_PURCHASES, Purchases
-from burst.core.worth.budget import Accounts, Budgets
+from burst.core.records import Records
 from burst.core.worth.ledger import Payer, SettledBurst
 from burst.core.worth.periods import Period, day_of, groups_of
 from burst.model.jobid import JobId
@@ -41,11 +41,8 @@ class Spending:
             return NO_PURCHASES
         bursts = {each.burst.id: each.burst for each in bought}
         entries = {each.burst.id: each.entry for each in bought}
-        accounts = Accounts(entries, self._periods, {}, self._userids)
-        budgets = Budgets(self._settings.budget, accounts, now)
-        found = Purchases(budgets, self._settings, self._payer, now)
-        found.know(bursts, entries)
-        return found
+        records = Records(bursts=bursts, entries=entries, periods=self._periods)
+        return Purchases(records, self._settings, self._userids, self._payer, now)
 
     def settle(self, settled: SettledBurst) -> None:
         """Add the cost of a settled burst."""

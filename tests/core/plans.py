@@ -5,9 +5,8 @@ import math
 
 from burst.config import PlanSettings, Settings
 from burst.core.plan.catalog import offer_catalog
-from burst.core.plan.context import PlanContext, PossibleOffers
+from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
-from burst.core.plan.eligible import Eligibility, IsolatedFacts
 from burst.core.plan.failures import Failures, coming_bursts
 from burst.core.plan.fit import rest_of
 from burst.core.plan.leasable import LeasableRanks
@@ -15,10 +14,8 @@ from burst.core.plan.limits import Usage
 from burst.core.plan.offers import provider_offers
 from burst.core.plan.planner import make_plan
 from burst.core.plan.rank_table import RankTable
-from burst.core.plan.run_time import RunTimes
 from burst.core.plan.slots import find_slots
 from burst.core.plan.sources import LiveBurst, Source
-from burst.core.select.constraints import Constraints
 from burst.model.burst import BurstId
 from burst.model.jobid import JobId
 from burst.model.request import BurstPreferences
@@ -76,28 +73,16 @@ def plan(*demands, lead=None, taken=(), offers=None, live=(), limits=None, **kw)
     usage = Usage(limits, in_use, purchases, totals)
     patience = kw.pop("patience", 3600.0)
     whole_nodes = kw.pop("whole_nodes", False)
-    wished = PlanSettings(**kw)
-    isolated = IsolatedFacts(lead)
     context = PlanContext(
         now=T0,
-        possible=PossibleOffers(
-            table=RankTable(found, ranks, market.providers),
-            constraints=Constraints(lead),
-            isolated=isolated,
-            spread=wished.spread,
-            largest=usage.largest_burst,
-        ),
-        eligible=Eligibility(
-            market,
-            usage,
-            isolated,
-            share_users=wished.share_users,
-            run_times=RunTimes(market, [each.source.lasts for each in live]),
-        ),
+        identity=lead,
+        catalog=market,
+        table=RankTable(found, ranks, market.providers),
+        usage=usage,
         live=live,
         patience=patience,
         whole_nodes=whole_nodes,
-        settings=wished,
+        settings=PlanSettings(**kw),
     )
     return make_plan(demands, context)
 

@@ -54,7 +54,7 @@ def test_a_burst_is_kept_until_its_job_ends(started, duration, kept):
 def test_a_price_of_the_site_is_named_as_such():
     burst = run("provision-start")
     burst = but(burst, lease=but(burst.lease, price=2.0, priced_by="site"))
-    source = source_of(burst, settings(), T0)
+    source = source_of(burst, settings().deadlines, T0)
     refused = why_unwanted(BurstPreferences(max_price=1.0), source)
     assert refused is not None
     assert "2.0 per node-hour by [prices]" in refused.text()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from burst.core.plan.fit import NodePool
 from burst.core.plan.purchases import Purchases
 from burst.core.plan.slots import find_slots
-from burst.core.worth.budget import NO_BUDGETS
+from burst.core.records import Records
 from burst.model.burst import Isolated, State
 from burst.model.decision import Decision, OfferRejection
 from burst.model.jobid import JobId
@@ -125,7 +125,7 @@ class OneBurst(Purchases):
     """Budgets that allow one live burst to be kept for jobs."""
 
     def __init__(self):
-        super().__init__(NO_BUDGETS, settings(), lambda _: None, T0)
+        super().__init__(Records(), settings(), {}, lambda _: None, T0)
         self.kept = set()
 
     def refuse_use(self, demand, burst, key):
@@ -136,11 +136,10 @@ class OneBurst(Purchases):
     def use(self, demand, burst):
         self.kept.add(burst)
 
-    def mark(self):
-        return frozenset(self.kept)
-
-    def go_back(self, mark):
-        self.kept = set(mark)
+    def copy(self):
+        made = OneBurst()
+        made.kept = set(self.kept)
+        return made
 
 
 def test_bursts_that_no_budget_lets_a_job_keep_are_not_combined():

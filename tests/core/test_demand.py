@@ -105,7 +105,7 @@ def test_nodes_can_be_added():
     nodes = NodePool({}, {})
     assert not nodes
 
-    nodes.add(7, Shape(4))
+    nodes.add([7], Shape(4))
 
     assert nodes.take(whole(1))
 

@@ -5,13 +5,16 @@ import math
 
 import pytest
 
-from burst.config import LimitSettings, Settings
+from burst.config import LimitSettings, PlanSettings, Settings
 from burst.core.plan.catalog import offer_catalog
+from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import LiveBurstWorth
-from burst.core.plan.eligible import Eligibility, IsolatedFacts, nodes_wanted
+from burst.core.plan.eligible import nodes_wanted
 from burst.core.plan.failures import Failures
-from burst.core.plan.limits import FurtherUse, Joined, Usage
+from burst.core.plan.leasable import LeasableRanks
+from burst.core.plan.limits import FurtherUse, Usage
 from burst.core.plan.offers import provider_offers
+from burst.core.plan.rank_table import RankTable
 from burst.core.plan.sources import Portion, Source, new_burst
 from burst.core.provider_health import FailureRecord, Health
 from burst.core.worth.estimate import StartEstimate
@@ -34,8 +37,15 @@ def eligible(health=None, coming=(), share_users=True, unreadable="", **limits):
     found = provider_offers({"local": [offer(max_nodes=8)]}, {}, Settings(), T0)
     held = {"local": health} if health else {}
     catalog = offer_catalog(found, Failures(held, coming, T0))
-    usage, facts = Usage(LimitSettings(**limits)), IsolatedFacts(identity(), unreadable)
-    return Eligibility(catalog, usage, facts, share_users=share_users)
+    return PlanContext(
+        now=T0,
+        identity=identity(),
+        catalog=catalog,
+        table=RankTable((), LeasableRanks(), frozenset()),
+        usage=Usage(LimitSettings(**limits)),
+        settings=PlanSettings(share_users=share_users),
+        unreadable=unreadable,
+    )
 
 
 def sold(**changes):
@@ -119,7 +129,7 @@ def test_of_an_older_record_nobody_knows_whether_guests_can_run_there():
 
 
 def test_how_much_of_a_burst_counts_too():
-    use = FurtherUse.joined(100, Joined(2))
+    use = FurtherUse.joined(100, 2)
     found = eligible(max_nodes_per_user=1)
     assert why(found, asks(), live()) is None
     assert why(found, asks(), live(), Portion(use)) is Reason.LIMIT_USER

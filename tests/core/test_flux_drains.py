@@ -5,7 +5,6 @@ import pytest
 
 from burst.core import cooldowns
 from burst.core.actions import UndrainRanks
-from burst.core.flux_drains import undrain_free_ranks
 from burst.core.notices import find_notices
 from burst.core.plan.slots import find_slots
 from burst.core.provider_health import (
@@ -15,6 +14,7 @@ from burst.core.provider_health import (
     why_unavailable,
 )
 from burst.core.records import Records, Transaction
+from burst.core.unusable_bursts import undrain_free_ranks
 from burst.model.burst import Result, State
 from burst.model.reason import Reason
 from tests.builders import LENT, T0, but, identity, settings, view, whole, world

@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from burst.core.plan.limits import FurtherUse, Joined, Room, Usage, usage_of
+from burst.core.plan.limits import FurtherUse, Room, Usage, usage_of
 from burst.model.burst import BurstId
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
@@ -19,7 +19,9 @@ def limited(**limits):
 
 
 def new(*sizes, user=None, charged_nodes=0):
-    return FurtherUse.new("o", sizes, user, math.inf, Joined(charged_nodes))
+    return FurtherUse.new(
+        "o", sizes, user, math.inf, FurtherUse.joined(user, charged_nodes)
+    )
 
 
 def grows(size, by):
@@ -50,10 +52,10 @@ def test_usage_refuses_what_is_too_much():
     assert refusal.text() == "limit of 7 nodes per user: 5 in use, 3 more needed"
     assert why(usage, new(3, user=200)) is None
     assert why(usage, new(3, user=200, charged_nodes=5)) is Reason.LIMIT_USER
-    assert why(usage, FurtherUse.joined(100, Joined(3))) is Reason.LIMIT_USER
-    assert why(usage, FurtherUse.joined(None, Joined(99))) is None
-    usage.add(FurtherUse.joined(None, Joined(9)))
-    assert why(usage, FurtherUse.joined(100, Joined(2))) is None
+    assert why(usage, FurtherUse.joined(100, 3)) is Reason.LIMIT_USER
+    assert why(usage, FurtherUse.joined(None, 99)) is None
+    usage.add(FurtherUse.joined(None, 9))
+    assert why(usage, FurtherUse.joined(100, 2)) is None
 
 
 def test_no_limit_is_no_limit():
@@ -116,7 +118,7 @@ def test_what_is_waited_for_is_due_by_then_where_its_end_is_known():
 
 
 def joins(until, *names):
-    return FurtherUse.joined(100, Joined(0, tuple(map(BurstId, names))), until)
+    return FurtherUse.joined(100, 0, tuple(map(BurstId, names)), until)
 
 
 def test_bursts_that_end_before_are_no_part_of_what_is_kept():

@@ -6,9 +6,8 @@ import math
 import pytest
 
 from burst.core.plan.leasable import LeasableRanks, free_ranks, leasable_ranks
-from burst.core.plan.places import Sizes
 from burst.core.plan.rank_table import RankTable
-from burst.core.plan.slot_ranks import RankNeed, SlotClass
+from burst.core.plan.slot_ranks import RankNeed, Sizes, SlotClass
 from burst.core.plan.slots import DRAIN_TAG, find_slots
 from burst.core.records import Records
 from burst.model.jobid import JobId

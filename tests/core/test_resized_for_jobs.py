@@ -8,12 +8,13 @@ import pytest
 from burst.config import Seconds
 from burst.core.lifecycle import apply
 from burst.core.plan.catalog import read_catalog
+from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Plan, Promise, Proposal
-from burst.core.plan.eligible import Eligibility, IsolatedFacts
+from burst.core.plan.growth import with_growths
+from burst.core.plan.leasable import LeasableRanks
 from burst.core.plan.limits import Usage
-from burst.core.plan.plan_growth import GrowthContext, with_growths
+from burst.core.plan.rank_table import RankTable
 from burst.core.records import Records, Transaction
-from burst.core.select.constraints import Constraints
 from burst.core.tick import run_tick
 from burst.core.worth.money import to_units
 from burst.model.burst import Burst, Isolated, State, Tag
@@ -288,15 +289,19 @@ def grow(
     known = recorded(burst or idle(), health=health or {})
     tx, seen, set_ = Transaction(known, NOW), seen_by(lead), settings_ or settings()
     catalog = read_catalog(tx, seen, set_, NOW)
-    usage, facts = Usage(set_.limits), IsolatedFacts(identity())
-    eligible = Eligibility(catalog, usage, facts, share_users=True)
+    context = PlanContext(
+        now=NOW,
+        identity=identity(),
+        catalog=catalog,
+        table=RankTable((), LeasableRanks(), frozenset()),
+        usage=Usage(set_.limits),
+        settings=but(set_.plan, share_users=True),
+    )
     demands = [
         but(demand(each.id, each.request, each.userid), duration=each.duration)
         for each in lead.jobs.values()
     ]
-    constraints = Constraints(identity())
-    context = GrowthContext(tx, seen, set_, constraints, eligible, demands)
-    return with_growths(Plan(**fields), context)
+    return with_growths(Plan(**fields), context, demands, tx, seen)
 
 
 def test_ranks_that_the_plan_gives_to_others_are_taken():

@@ -5,12 +5,15 @@ import math
 
 import pytest
 
+from burst.config import LimitSettings
 from burst.core.actions import FailJob, ProvisionBurst
 from burst.core.plan.catalog import offer_catalog
+from burst.core.plan.context import PlanContext
 from burst.core.plan.failures import Failures
-from burst.core.plan.lease_times import drain_time
-from burst.core.plan.offers import provider_offers
-from burst.core.plan.run_time import RunTimes
+from burst.core.plan.leasable import LeasableRanks
+from burst.core.plan.limits import Usage
+from burst.core.plan.offers import drain_time, provider_offers
+from burst.core.plan.rank_table import RankTable
 from burst.core.records import Records
 from burst.core.select.assignments import end_warning
 from burst.core.tick import run_tick
@@ -228,6 +231,12 @@ def test_nor_does_an_isolated_burst_that_the_job_cannot_have_now(records):
     assert jobs_by_offer(made) == {"spot": {1}}, made.decisions[ONE].refusals
 
 
+def planned_from(catalog, kind):
+    """The inputs of a plan, as a kind of PlanContext, without any rank slot."""
+    table, usage = RankTable((), LeasableRanks(), frozenset()), Usage(LimitSettings())
+    return kind(now=T0, identity=identity(), catalog=catalog, table=table, usage=usage)
+
+
 def test_what_jobs_ahead_could_have_says_nothing_of_one_that_was_taken_back():
     """Those that ask for the same share what was found for the first of them."""
     lasting = [offer(), offer(name="short", lifetime=3600.0)]
@@ -237,13 +246,14 @@ def test_what_jobs_ahead_could_have_says_nothing_of_one_that_was_taken_back():
     held = but(free, isolated=Isolated(kind="job"))
     asked = []
 
-    def could_have(wanted, _):
-        asked.append(wanted)
-        return True
+    class Noting(PlanContext):
+        def could_have(self, demand, _):
+            asked.append(demand)
+            return True
 
-    times = RunTimes(catalog, could_have=could_have)
+    plan = planned_from(catalog, Noting)
     for each in (held, free, held):
-        times.needed(each)
+        plan.run_times.needed(each)
     assert asked == [held, free]
 
 
@@ -251,9 +261,9 @@ def test_without_an_offer_that_it_could_have_it_gets_no_live_burst_about_to_end(
     sold = {"local": [offer(lifetime=8 * HOUR)]}
     known = provider_offers(sold, {}, settings(), T0)
     catalog = offer_catalog(known, Failures({}, (), T0))
-    none = RunTimes(catalog, could_have=lambda *_: False)
+    plan = planned_from(catalog, PlanContext)
     (lasts,) = (each.run_time for each in catalog.known)
-    assert none.needed(demand(1, whole(1))) == lasts / 2
+    assert plan.run_times.needed(demand(1, whole(1))) == lasts / 2
 
 
 def test_jobs_of_one_plan_share_a_burst_only_as_far_as_it_lasts():

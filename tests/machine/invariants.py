@@ -37,7 +37,7 @@ from burst.core.obstacles import AGAIN_S
 from burst.core.plan.capacity import usable_nodes
 from burst.core.plan.failures import coming_bursts, running_trials
 from burst.core.plan.fit import nodes_needed
-from burst.core.plan.lease_times import drain_time
+from burst.core.plan.offers import drain_time
 from burst.core.plan.slots import DRAIN_TAG
 from burst.core.provider_health import FailureKind, FailureRecord
 from burst.core.tick import run_tick

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from burst.core.plan.lease_times import lease_end
+from burst.core.plan.offers import lease_end
 from burst.model.burst import Result, State
 from tests.builders import T0, but, offer, whole
 from tests.sim import Sim

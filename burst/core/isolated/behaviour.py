@@ -63,13 +63,44 @@ class IsolatedBehaviour:
             limit = settings.provision_limit(burst.lease.provider)
             _provision(tx, burst, world, limit)
         elif burst.state is State.ONLINE:
-            _run(tx, burst, world, settings)
+            self._run(tx, burst, world, settings)
+
+    def _run(
+        self, tx: Transaction, burst: Burst, world: World, settings: Settings
+    ) -> None:
+        """End a burst that no job needs, that is late, or whose lease is over."""
+        lease, until = burst.lease, run_until(burst, settings)
+        ends = min(until, lease.end or math.inf)
+        if lease.userids and not burst.jobs:
+            tx.fail(burst.id, "canceled", UNNEEDED)
+        elif tx.now <= ends or not self.may_end_late(tx, burst, world, ends):
+            return
+        elif tx.now > until:
+            took = format_fsd(round(tx.now - burst.since))
+            tx.fail(burst.id, "timeout", f"its program did not end within {took}")
+        else:
+            tx.fail(burst.id, "timeout", "its lease is over")
 
     def may_end_late(
         self, tx: Transaction, burst: Burst, world: World, deadline: float
     ) -> bool:
-        """Tell whether a deadline or a refusal may end a burst; see below."""
-        return _may_end_late(tx, burst, world, deadline)
+        """Tell whether a deadline that has passed may end a burst.
+
+        It may not before the provider was read after it, which shows whether the
+        program has begun or ended in time: the result would be lost, and it cannot be
+        run again. So it is with the time at which `provision` was refused, unless that
+        was the first call for the burst: an earlier one may have made it. If the
+        provider does not answer, nothing could be deleted there either. A person can
+        end the burst.
+        """
+        name = burst.lease.provider
+        view = world.providers.get(name)
+        if view is not None and not view.trouble and view.read_at > deadline:
+            return True
+        why = "it is not enabled" if view is None else view.trouble or "no answer yet"
+        note = f"it is not ended before provider {name} was read again"
+        report_overdue(tx, burst, _REPORTED_EVERY_S, f"{note}: {why}", deadline)
+        return False
 
     def end_late_join(
         self, tx: Transaction, burst: Burst, world: World, settings: Settings
@@ -92,7 +123,7 @@ class IsolatedBehaviour:
 
     def nodes_up(self, burst: Burst, _: World, /) -> int | None:
         """Return all of its nodes once its instance is up."""
-        was = any(event.name == "online" for event in burst.events)
+        was = burst.first("online") is not None
         up = burst.state is State.ONLINE if burst.live else was
         return burst.lease.nodes if up else 0
 
@@ -163,41 +194,6 @@ def _provision(tx: Transaction, burst: Burst, world: World, limit: float) -> Non
         if not can_ask:
             what = f"provider {burst.lease.provider} could not be called"
         tx.fail(burst.id, NOT_HELD, f"{what} within {format_fsd(limit)}")
-
-
-def _run(tx: Transaction, burst: Burst, world: World, settings: Settings) -> None:
-    """End a burst that no job needs, that takes too long, or whose lease is over."""
-    lease, until = burst.lease, run_until(burst, settings)
-    ends = min(until, lease.end or math.inf)
-    if lease.userids and not burst.jobs:
-        tx.fail(burst.id, "canceled", UNNEEDED)
-    elif tx.now <= ends or not _may_end_late(tx, burst, world, ends):
-        return
-    elif tx.now > until:
-        took = format_fsd(round(tx.now - burst.since))
-        tx.fail(burst.id, "timeout", f"its program did not end within {took}")
-    else:
-        tx.fail(burst.id, "timeout", "its lease is over")
-
-
-def _may_end_late(tx: Transaction, burst: Burst, world: World, deadline: float) -> bool:
-    """Tell whether a deadline that has passed may end a burst.
-
-    It may not before the provider was read after it, which shows whether the program
-    has begun or ended in time: the result would be lost, and it cannot be run again.
-    So it is with the time at which `provision` was refused, unless that was the first
-    call for the burst: an earlier one may have made it.
-    If the provider does not answer, nothing could be deleted there either. A person
-    can end the burst.
-    """
-    name = burst.lease.provider
-    view = world.providers.get(name)
-    if view is not None and not view.trouble and view.read_at > deadline:
-        return True
-    why = "it is not enabled" if view is None else view.trouble or "no answer yet"
-    note = f"it is not ended before provider {name} was read again"
-    report_overdue(tx, burst, _REPORTED_EVERY_S, f"{note}: {why}", deadline)
-    return False
 
 
 def run_until(burst: Burst, settings: Settings) -> float:

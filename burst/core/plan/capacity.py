@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from burst.config import Settings
+from burst.config import DeadlineSettings, Settings
 from burst.core.cost import idle_limit
 from burst.core.plan.fit import NodePool, merged, rest_of
-from burst.core.plan.lease_times import remaining_run_time
+from burst.core.plan.offers import remaining_run_time
 from burst.core.plan.sources import LiveBurst, Source
 from burst.core.records import RecordsView
 from burst.core.standing import stands
@@ -104,7 +104,7 @@ def lending_bursts(
     return [
         LiveBurst(
             source=msgspec.structs.replace(
-                source_of(burst, settings, now),
+                source_of(burst, settings.deadlines, now),
                 stays=_stays(burst, lead, _idle_limit(burst, settings, now), now),
             ),
             jobs=burst.jobs,
@@ -115,7 +115,7 @@ def lending_bursts(
     ]
 
 
-def source_of(burst: Burst, settings: Settings, now: float) -> Source:
+def source_of(burst: Burst, deadlines: DeadlineSettings, now: float) -> Source:
     """Return the facts that decide which further jobs may use a live burst."""
     lease = burst.lease
     return Source(
@@ -125,7 +125,7 @@ def source_of(burst: Burst, settings: Settings, now: float) -> Source:
         priced_by=lease.priced_by,
         guests=lease.guests,
         spot=lease.spot,
-        lasts=remaining_run_time(lease, settings.deadlines, now),
+        lasts=remaining_run_time(lease, deadlines, now),
         burst=burst.id,
         nodes=lease.nodes,
         userids=frozenset(lease.userids),

@@ -68,8 +68,6 @@ class Failures:
         self._running = running_trials(health, coming, now)
         self._begun: set[str] = set()
         """Providers and keys of offers whose trial this plan begins."""
-        self._unavailable: dict[str, OfferRejection | None] = {}
-        """By key of an offer: why it is unavailable. Remembered, as each job asks."""
 
     def why_not(
         self, candidate: ProviderOffer, slot: str = "", nodes: int = 0, before: int = 0
@@ -83,12 +81,8 @@ class Failures:
         held = self._health.get(provider)
         if held is None:
             return None
-        key = candidate.key
-        if key not in self._unavailable:
-            why = why_unavailable(provider, candidate.offer.name, held, self._now)
-            self._unavailable[key] = OfferRejection(key, *why) if why else None
-        if unavailable := self._unavailable[key]:
-            return unavailable
+        if why := why_unavailable(provider, candidate.offer.name, held, self._now):
+            return OfferRejection(candidate.key, *why)
         trials = self._running | self._begun
         if not before and provider in trials and held.on_trial(self._now):
             return _on_trial(candidate, f"provider {provider}")

@@ -98,10 +98,11 @@ class NodePool:
         """What is free on each node that has a free core."""
         return {rank: shape for rank, shape in self._free.items() if shape.cores > 0}
 
-    def add(self, rank: int, shape: Shape) -> None:
-        """Add an idle node."""
-        self.whole[rank] = shape
-        self._set(rank, shape)
+    def add(self, ranks: Iterable[int], shape: Shape) -> None:
+        """Add idle nodes of a shape."""
+        for rank in ranks:
+            self.whole[rank] = shape
+            self._set(rank, shape)
 
     def __bool__(self) -> bool:
         return self.cores > 0

@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from burst.core.plan.catalog import WantedOffers
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
 from burst.core.plan.fit import describe_need, nodes_needed
-from burst.core.plan.judged_offers import WantedOffers
 from burst.core.plan.slot_ranks import SlotClass
 from burst.core.plan.sources import LiveBurst
 from burst.model.reason import Reason
@@ -47,7 +47,7 @@ def why_impossible(
     if wanted.unread:
         # A further answer may show that the job can be served; a failed job is lost.
         return None
-    too_long = context.eligible.run_times.why_never(demand)
+    too_long = context.run_times.why_never(demand)
     if too_long:
         return Reason.TOO_LONG, too_long
     if not wanted.most_nodes:
@@ -64,7 +64,7 @@ def _lent(demand: Demand, context: PlanContext) -> Sequence[_Lent]:
         for live in context.live
         if demand.job not in live.jobs
         and nodes_needed(demand.lacks, live.pool.shape)
-        and not context.eligible.why_not(demand, live.source)
+        and not context.why_not(demand, live.source)
     ]
 
 
@@ -79,7 +79,7 @@ def _suffice(demand: Demand, lent: Sequence[_Lent], context: PlanContext) -> boo
     sizes: dict[Shape, list[int]] = {}
     for live, nodes in lent:
         sizes.setdefault(live.pool.shape, []).append(nodes)
-    together = sum if context.possible.may_spread(demand) else max
+    together = sum if context.may_spread(demand) else max
     return any(
         together(its) >= nodes_needed(demand.lacks, shape)
         for shape, its in sizes.items()
@@ -101,7 +101,7 @@ def _too_large(
     facts: dict[str, object] = {"want": describe_need(demand.request)}
     if not needs:
         return Reason.NEVER_FITS, facts
-    spread = context.possible.may_spread(demand)
+    spread = context.may_spread(demand)
     caps, totals = dict(wanted.most_nodes), Counter[str]()
     for live, nodes in lent:
         provider = live.source.provider
@@ -138,7 +138,7 @@ def _most_by_kind(
 
     `caps` are the most that one burst of each provider may have.
     """
-    admitted, spread = context.admitted(demand), context.possible.may_spread(demand)
+    admitted, spread = context.admitted(demand), context.may_spread(demand)
     most: dict[SlotClass, int] = {}
     for kind in kinds:
         allowed = [caps[name] for name in kind[1] or caps if name in caps]

@@ -23,17 +23,6 @@ from burst.model.reason import Reason
 _NOBODY: Mapping[int, int] = MappingProxyType({})
 
 
-class Joined(NamedTuple):
-    """Bursts that a job joins: live bursts, or bursts of the plan."""
-
-    nodes: int = 0
-    """How many of their nodes newly count against the job's user."""
-    bursts: tuple[BurstId, ...] = ()
-
-
-NOT_JOINED = Joined()
-
-
 class FurtherUse(msgspec.Struct, frozen=True, kw_only=True):
     """What a demand would use in addition to what is in use, or what a burst uses."""
 
@@ -59,28 +48,38 @@ class FurtherUse(msgspec.Struct, frozen=True, kw_only=True):
         sizes: tuple[int, ...],
         userid: int | None,
         until: float,
-        beside: Joined = NOT_JOINED,
+        beside: FurtherUse | None = None,
     ) -> FurtherUse:
-        """Return the use by new bursts of these sizes, and by those a job joins."""
+        """Return the use by new bursts of these sizes, and by others that a job joins.
+
+        `beside` is what `joined` returned for the latter.
+        """
         nodes = sum(sizes)
+        more = 0 if beside is None else sum(beside.charged.values())
         return cls(
             offer=offer,
             sizes=sizes,
             nodes=nodes,
             bursts=len(sizes),
-            charged={} if userid is None else {userid: nodes + beside.nodes},
+            charged={} if userid is None else {userid: nodes + more},
             until=until,
-            staying=beside.bursts,
+            staying=() if beside is None else beside.staying,
         )
 
     @classmethod
     def joined(
-        cls, userid: int | None, joined: Joined, until: float = math.inf
+        cls,
+        userid: int | None,
+        nodes: int,
+        bursts: tuple[BurstId, ...] = (),
+        until: float = math.inf,
     ) -> FurtherUse:
-        """Return the use by a user's job that joins bursts until `until`."""
-        nodes = joined.nodes
+        """Return the use by a user's job that joins bursts until `until`.
+
+        `nodes` is how many of their nodes newly count against the user.
+        """
         charged = {} if userid is None or not nodes else {userid: nodes}
-        return cls(charged=charged, until=until, staying=joined.bursts)
+        return cls(charged=charged, until=until, staying=bursts)
 
 
 class Room(NamedTuple):

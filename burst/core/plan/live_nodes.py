@@ -11,7 +11,7 @@ import msgspec
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
 from burst.core.plan.fit import nodes_needed
-from burst.core.plan.limits import FurtherUse, Joined
+from burst.core.plan.limits import FurtherUse
 from burst.core.plan.promises import Kept
 from burst.core.plan.sources import LiveBurst, Portion
 from burst.model.burst import BurstId
@@ -104,7 +104,7 @@ class LiveNodes:
         for live, ranks in found:
             here = ranks[: max(0, lacks)]
             more = [*chosen, (live, here)]
-            if not here or self._why_not(demand, live, self._joined(demand, more)):
+            if not here or self._why_not(demand, live, self.joined(demand, more)):
                 continue
             chosen = more
             lacks -= len(here)
@@ -112,20 +112,21 @@ class LiveNodes:
 
     def buys(self, demand: Demand, shares: Sequence[IdleShare]) -> bool:
         """Tell whether budgets allow to keep bursts for a job, and if so count that."""
-        purchases = self._context.usage.purchases
-        before = purchases.mark()
+        usage = self._context.usage
+        before = usage.purchases.copy()
         for live, _ in shares:
             if self._why_not(demand, live):
-                purchases.go_back(before)
+                usage.purchases = before
                 return False
-            purchases.use(demand, live.burst)
+            usage.purchases.use(demand, live.burst)
         return True
 
-    def joined(self, demand: Demand, shares: Sequence[IdleShare]) -> Joined:
-        """Return what a job joins if it gets these shares."""
+    def joined(self, demand: Demand, shares: Sequence[IdleShare]) -> FurtherUse:
+        """Return what a job uses of the limits if it joins these bursts."""
         nodes = sum(live.source.joined_by(demand) for live, _ in shares)
         bursts = tuple(live.burst for live, _ in shares)
-        return Joined(nodes, bursts)
+        until = demand.end(self._context.now)
+        return FurtherUse.joined(demand.userid, nodes, bursts, until)
 
     def give(self, demand: Demand, shares: Sequence[IdleShare]) -> None:
         """Give these idle nodes to a job."""
@@ -174,7 +175,7 @@ class LiveNodes:
             if not live.idle or burst in self._given:
                 continue
             may_stay = combines and burst not in kept.cannot_stay
-            if may_stay and self._context.eligible.why_not(demand, source) is None:
+            if may_stay and self._context.why_not(demand, source) is None:
                 stay.add(burst)
             elif start <= self._context.now:
                 requested = not source.userids or source.requester is not None
@@ -188,19 +189,19 @@ class LiveNodes:
             return False
         if live.jobs and not self._context.settings.share:
             return False
-        return self._ends_in_time(demand, live) or self._passes(demand, live)
+        if self._ends_in_time(demand, live):
+            return True
+        if self._passing is None:
+            return False
+        nodes = nodes_needed(demand.request, live.pool.shape)
+        return self._passing.lets(live.burst, nodes, self._needed(live))
 
     def _why_not(
         self, demand: Demand, live: LiveBurst, use: FurtherUse | None = None
     ) -> OfferRejection | None:
         """Return why a job may not join a burst; `use` includes others it joins."""
-        share = Portion(use or self._joined(demand, [(live, [])]))
-        return self._context.eligible.why_not(demand, live.source, share)
-
-    def _joined(self, demand: Demand, shares: Sequence[IdleShare]) -> FurtherUse:
-        """Return what a job uses of the limits if it joins these bursts."""
-        joined, until = self.joined(demand, shares), demand.end(self._context.now)
-        return FurtherUse.joined(demand.userid, joined, until)
+        share = Portion(use or self.joined(demand, [(live, [])]))
+        return self._context.why_not(demand, live.source, share)
 
     def _ends_in_time(self, demand: Demand, live: LiveBurst) -> bool:
         """Tell whether a job ends before a burst is needed for a job ahead."""
@@ -211,18 +212,12 @@ class LiveNodes:
         promised = self._context.table.promised_from(live.pool.whole)
         return min(promised, self._due.get(live.burst, math.inf))
 
-    def _passes(self, demand: Demand, live: LiveBurst) -> bool:
-        if self._passing is None:
-            return False
-        nodes = nodes_needed(demand.request, live.pool.shape)
-        return self._passing.lets(live.burst, nodes, self._needed(live))
-
     def _join(self, demand: Demand, live: LiveBurst, nodes: int) -> None:
         """Count a job that a live burst gives nodes to, also against its user."""
         context = self._context
         if self._passing and not self._ends_in_time(demand, live):
             self._passing.given += nodes
-        context.usage.join(live.burst, self._joined(demand, [(live, [])]))
+        context.usage.join(live.burst, self.joined(demand, [(live, [])]))
         if live.source.userids and demand.userid is not None:
             live.source.userids |= {demand.userid}
         self._given.add(live.burst)

@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 import msgspec
 
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
-from burst.core.plan.eligible import nodes_wanted
+from burst.core.plan.eligible import nodes_wanted, reject
 from burst.core.plan.impossible import why_impossible
-from burst.core.plan.judged_offers import JudgedOffers
-from burst.core.plan.limits import NOT_JOINED, FurtherUse, Joined
+from burst.core.plan.limits import FurtherUse
 from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.planned_bursts import DemandKey, Piece
 from burst.core.plan.slot_ranks import RankNeed, SlotClass, by_need
@@ -35,24 +36,28 @@ class Opening(NamedTuple):
     """The ranks of each burst; empty for an isolated burst."""
 
 
-class _Asks(NamedTuple):
-    """A demand, with the facts that are the same for each offer."""
+class _Asked(NamedTuple):
+    """What is asked of one offer."""
 
+    source: Source
     demand: Demand
-    admitted: frozenset[int] | None
+    want: RankNeed
     spread: bool
     """Whether the job may have several bursts."""
-    beside: Joined
-    """Other bursts that it joins."""
+    beside: FurtherUse | None
+    """The use of other bursts that it joins; None if it joins none."""
 
 
 class Openings:
-    """Finds new bursts for the jobs of one plan. Changes nothing."""
+    """Finds new bursts for the jobs of one plan. Changes nothing.
+
+    It remembers results: most jobs want the same.
+    """
 
     def __init__(self, context: PlanContext) -> None:
         self._context = context
-        self._offers = JudgedOffers(context.eligible)
-        self._eligible = context.eligible
+        self._wanted = cache(context.catalog.wanted)
+        self._judged: dict[object, Sequence[tuple[Source, OfferRejection | None]]] = {}
         self._keys: dict[tuple[object, ...], DemandKey] = {}
 
     def key(self, demand: Demand) -> DemandKey:
@@ -66,42 +71,69 @@ class Openings:
             demand.userid,
             demand.rest,
             demand.isolated is not None,
-            self._eligible.run_times.rank(demand),
+            self._context.run_times.rank(demand),
             *self._context.usage.purchases.key(demand),
         )
         return self._keys.setdefault(content, len(self._keys))
 
     def wanted(self, demand: Demand) -> list[Source]:
         """Return the offers that can be taken now and that the job may have."""
-        return [source for source, why in self._offers.judged(demand) if not why]
+        return [source for source, why in self._judge(demand) if not why]
+
+    def _judge(self, demand: Demand) -> Sequence[tuple[Source, OfferRejection | None]]:
+        """Return the offers that can be taken now, each with why a job may not have it.
+
+        The reason is None if it may. It does not depend on how many nodes of what shape
+        the job needs.
+        """
+        context = self._context
+        key = (
+            demand.preferences,
+            context.run_times.rank(demand),
+            demand.job is None,
+            demand.isolated is None,
+            demand.rest is None,
+            demand.userid,
+            context.catalog.failures.begun,
+        )
+        found = self._judged.get(key)
+        if found is None:
+            offers = self._wanted(demand.preferences).offers
+            found = [(source, context.why_not(demand, source)) for source in offers]
+            self._judged[key] = found
+        return found
 
     def find(
         self,
         demand: Demand,
-        beside: Joined = NOT_JOINED,
+        beside: FurtherUse | None = None,
         rest: ResourceRequest | None = None,
     ) -> Opening | Decision:
         """Return new bursts for a demand, or why there can be none now.
 
-        `beside` are other bursts that it joins, and `rest` is what it needs beside what
-        it gets of them.
+        `beside` is the use of other bursts that it joins, and `rest` is what it needs
+        beside what it gets of them.
         """
         context, whole = self._context, demand
         if rest is not None:
             demand = msgspec.structs.replace(demand, rest=rest)
         refusals: list[OfferRejection] = []
-        wanted = self._offers.wanted(demand.preferences)
-        spread = context.possible.may_spread(demand)
-        asks = _Asks(demand, context.admitted(demand), spread, beside)
-        for source, rejection in self._offers.judged(demand):
-            found = rejection or self._try(source, asks)
+        wanted = self._wanted(demand.preferences)
+        spread, admitted = context.may_spread(demand), context.admitted(demand)
+        full = context.table.full
+        for source, rejection in self._judge(demand):
+            found: Opening | OfferRejection | None = rejection
+            if found is None and (source.isolated or not full):
+                assert source.candidate is not None
+                want = RankNeed(context.until(source.candidate, demand), admitted)
+                found = self._try(_Asked(source, demand, want, spread, beside))
             if isinstance(found, Opening):
                 return found
-            refusals.append(found)
+            refusals.append(found or reject(source, Reason.SLOTS_BUSY))
         if not context.table.kinds and not wanted.some_isolated:
-            lead = context.eligible.isolated.identity
+            lead = context.identity
             return Decision(Reason.NO_SLOTS if lead.endpoint else Reason.NO_ADDRESS)
-        refusals.extend(context.eligible.catalog.refusals)
+        refusals.extend(context.catalog.refusals)
         if not refusals:
             return Decision(Reason.NO_OFFERS)
         never = None
@@ -111,55 +143,40 @@ class Openings:
         reason, facts = never or (Reason.TURNED_DOWN, {})
         return Decision(reason, facts, tuple(refusals))
 
-    def _try(self, source: Source, asks: _Asks) -> Opening | OfferRejection:
+    def _try(self, asked: _Asked) -> Opening | OfferRejection:
         """Return the bursts that a job may have of an offer, or why there are none.
 
         The offer itself was judged before; here only how much of it the job gets is.
         """
-        if self._context.table.full and not source.isolated:
-            return OfferRejection(source.key, Reason.SLOTS_BUSY)
-        candidate, demand = source.candidate, asks.demand
+        source, table, want = asked.source, self._context.table, asked.want
+        candidate = source.candidate
         assert candidate is not None
-        until = self._context.until(candidate, demand)
         if source.isolated:
-            return self._isolate(source, demand, until)
-        table, want = self._context.table, RankNeed(until, asks.admitted)
+            nodes = nodes_wanted(asked.demand, source, candidate.offer.shape)
+            if isinstance(nodes, OfferRejection):
+                return nodes
+            return self._why_not(asked, [("", nodes)]) or Opening(candidate, nodes, [])
         rejection: OfferRejection | None = None
-        classes = table.free_classes(candidate.provider, until)
-        for slot_class in by_need(demand.lacks, classes):
-            found = self._choose(source, asks, slot_class, want)
+        classes = table.free_classes(candidate.provider, want.until)
+        for slot_class in by_need(asked.demand.lacks, classes):
+            found = self._choose(asked, slot_class)
             if not isinstance(found, OfferRejection):
                 nodes = sum(len(ranks) for _, ranks in found)
                 return Opening(candidate, nodes, found)
             rejection = rejection or found
-        return rejection or self._busy_or_promised(source, asks, want)
-
-    def _isolate(
-        self, source: Source, demand: Demand, until: float
-    ) -> Opening | OfferRejection:
-        """Return an isolated burst for a job until `until`, or why there is none."""
-        candidate = source.candidate
-        assert candidate is not None
-        nodes = nodes_wanted(demand, source, candidate.offer.shape)
-        if isinstance(nodes, OfferRejection):
-            return nodes
-        use = FurtherUse.new(candidate.key, (nodes,), demand.userid, until)
-        portion = Portion(use, (("", nodes),))
-        why = self._eligible.why_not_so_much(source, portion, demand)
-        return why or Opening(candidate, nodes, [])
+        return rejection or self._busy_or_promised(asked)
 
     def _why_not(
-        self, source: Source, asks: _Asks, pieces: list[Piece], want: RankNeed
+        self, asked: _Asked, parts: Sequence[tuple[str, int]]
     ) -> OfferRejection | None:
-        """Return why a job may not have bursts on these ranks, None if it may."""
-        demand = asks.demand
-        parts = tuple((slot.slot.name, len(ranks)) for slot, ranks in pieces)
-        sizes = tuple(nodes for _, nodes in parts)
-        use = FurtherUse.new(source.key, sizes, demand.userid, want.until, asks.beside)
-        return self._eligible.why_not_so_much(source, Portion(use, parts), demand)
+        """Return why a job may not have these bursts, as in `Portion.pieces`."""
+        source, demand = asked.source, asked.demand
+        sizes, until = tuple(nodes for _, nodes in parts), asked.want.until
+        use = FurtherUse.new(source.key, sizes, demand.userid, until, asked.beside)
+        return self._context.why_not_so_much(source, Portion(use, tuple(parts)), demand)
 
     def _choose(
-        self, source: Source, asks: _Asks, slot_class: SlotClass, want: RankNeed
+        self, asked: _Asked, slot_class: SlotClass
     ) -> list[Piece] | OfferRejection:
         """Return free ranks of one kind of slots for a job, or why there are none.
 
@@ -167,90 +184,79 @@ class Openings:
         provider has no capacity for so large a burst, a job that may be spread gets
         ranks of several slots, largest first.
         """
-        need = nodes_wanted(asks.demand, source, slot_class[0])
+        source, want = asked.source, asked.want
+        need = nodes_wanted(asked.demand, source, slot_class[0])
         if isinstance(need, OfferRejection):
             return need
-        table, most = self._context.table, self._context.possible.most_of(source)
+        context, table = self._context, self._context.table
+        most = context.most_of(source)
         refused: OfferRejection | None = None
         if need <= most:
             for slot, ranks in table.fitting(slot_class, need, want):
-                refused = self._why_not(source, asks, [(slot, ranks)], want)
+                refused = self._why_not(asked, [(slot.slot.name, need)])
                 if refused is None:
                     return [(slot, ranks)]
                 if refused.reason is not Reason.SPEC_REFUSED:
                     break  # the reason is the same in each slot
         lacks = (Reason.OFFER_COOLDOWN, Reason.ON_TRIAL)
-        if asks.spread and (refused is None or refused.reason in lacks):
+        if asked.spread and (refused is None or refused.reason in lacks):
             assert source.candidate is not None
-            size = self._eligible.failures.split_size(source.candidate, most)
+            size = context.catalog.failures.split_size(source.candidate, most)
             pieces = table.split(slot_class, need, size, want)
             if pieces:
-                return self._why_not(source, asks, pieces, want) or pieces
+                parts = [(slot.slot.name, len(ranks)) for slot, ranks in pieces]
+                return self._why_not(asked, parts) or pieces
             if size < most:
                 share = Portion(pieces=(("", need),))
-                refused = self._eligible.why_not_so_much(source, share, asks.demand)
-        return refused or self._too_few(source, asks, need, (slot_class, want))
+                refused = context.why_not_so_much(source, share, asked.demand)
+        return refused or self._too_few(asked, need, slot_class)
 
     def _too_few(
-        self,
-        source: Source,
-        asks: _Asks,
-        need: int,
-        where: tuple[SlotClass, RankNeed],
+        self, asked: _Asked, need: int, slot_class: SlotClass
     ) -> OfferRejection:
         """Return why a job cannot have `need` nodes of an offer."""
+        source = asked.source
         assert source.candidate is not None
-        key, most = source.key, source.candidate.offer.max_nodes
-        limit = self._context.usage.largest_burst
-        if need > most and not asks.spread:
-            facts: dict[str, object] = {"most": most, "need": need}
-            return OfferRejection(key, Reason.FEW_NODES, facts)
-        if need > limit and limit < most:
-            facts = {"limit": limit, "need": need}
-            return OfferRejection(key, Reason.LIMIT_BURST, facts)
-        if drained := self._why_drained(key, asks, need, where):
+        offered = source.candidate.offer.max_nodes
+        largest = self._context.usage.largest_burst
+        if need > offered and not asked.spread:
+            return reject(source, Reason.FEW_NODES, most=offered, need=need)
+        if need > largest and largest < offered:
+            return reject(source, Reason.LIMIT_BURST, limit=largest, need=need)
+        if drained := self._why_drained(asked, need, slot_class):
             return drained
-        if refused := self._too_much(source, asks, need, where[1]):
+        # Too much, whatever slots come free. As none is chosen, failures count by the
+        # offer alone.
+        most = self._context.most_of(source)
+        parts = [("", min(most, need - begin)) for begin in range(0, need, most)]
+        if refused := self._why_not(asked, parts):
             return refused
-        facts = {"most": self._context.table.largest(*where), "need": need}
-        return OfferRejection(key, Reason.SLOTS_SMALL, facts)
+        there = self._context.table.largest(slot_class, asked.want)
+        return reject(source, Reason.SLOTS_SMALL, most=there, need=need)
 
-    def _too_much(
-        self, source: Source, asks: _Asks, need: int, want: RankNeed
-    ) -> OfferRejection | None:
-        """Return why a job may not have so many nodes, whatever slots come free."""
-        most, demand = self._context.possible.most_of(source), asks.demand
-        sizes = tuple(min(most, need - begin) for begin in range(0, need, most))
-        use = FurtherUse.new(source.key, sizes, demand.userid, want.until, asks.beside)
-        # No slot is chosen: failures count by the offer alone.
-        share = Portion(use, tuple(("", size) for size in sizes))
-        return self._eligible.why_not_so_much(source, share, demand)
-
-    def _busy_or_promised(
-        self, source: Source, asks: _Asks, want: RankNeed
-    ) -> OfferRejection:
+    def _busy_or_promised(self, asked: _Asked) -> OfferRejection:
         """Return why no rank of any slot can be had."""
-        table, key = self._context.table, source.key
+        source, table = asked.source, self._context.table
         for slot_class in table.classes(source.provider):
-            need = nodes_wanted(asks.demand, source, slot_class[0])
-            where = (slot_class, want)
+            need = nodes_wanted(asked.demand, source, slot_class[0])
             if not isinstance(need, OfferRejection):
-                drained = self._why_drained(key, asks, need, where)
+                drained = self._why_drained(asked, need, slot_class)
                 if drained is not None:
                     return drained
         ahead = table.first_promised()
         if ahead is None:
-            return OfferRejection(key, Reason.SLOTS_BUSY)
-        facts = {"job": format_f58(ahead)}
-        return OfferRejection(key, Reason.SLOTS_RESERVED, facts)
+            return reject(source, Reason.SLOTS_BUSY)
+        return reject(source, Reason.SLOTS_RESERVED, job=format_f58(ahead))
 
     def _why_drained(
-        self, offer: str, asks: _Asks, need: int, where: tuple[SlotClass, RankNeed]
+        self, asked: _Asked, need: int, slot_class: SlotClass
     ) -> OfferRejection | None:
         """Return that the job lacks ranks that a person has drained; None if not."""
-        drained = self._context.table.drained_for(*where, need, spread=asks.spread)
+        drained = self._context.table.drained_for(
+            slot_class, asked.want, need, spread=asked.spread
+        )
         if not drained:
             return None
         why = "; ".join(dict.fromkeys(each or NO_REASON for each in drained.values()))
-        facts = {"ranks": format_idset(drained), "why": why}
-        return OfferRejection(offer, Reason.SLOTS_DRAINED, facts)
+        ranks = format_idset(drained)
+        return reject(asked.source, Reason.SLOTS_DRAINED, ranks=ranks, why=why)

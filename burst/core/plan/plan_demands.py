@@ -10,24 +10,23 @@ from collections.abc import Sequence
 import msgspec
 
 from burst.config import Settings
-from burst.core.isolated.placement import unreadable_isolated_record
 from burst.core.plan.capacity import lending_bursts
 from burst.core.plan.catalog import read_catalog
-from burst.core.plan.context import PlanContext, PossibleOffers
+from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, Plan, Proposal
-from burst.core.plan.eligible import Eligibility, IsolatedFacts
+from burst.core.plan.growth import with_growths
 from burst.core.plan.leasable import LeasableRanks, leasable_ranks
 from burst.core.plan.limits import Usage, usage_of
-from burst.core.plan.plan_growth import GrowthContext, with_growths
 from burst.core.plan.planner import make_plan
 from burst.core.plan.purchases import Purchases
 from burst.core.plan.rank_table import RankTable
-from burst.core.plan.run_time import RunTimes
 from burst.core.plan.unread_use import unread_use
-from burst.core.records import RecordsView, Transaction
-from burst.core.select.constraints import Constraints
+from burst.core.records import (
+    RecordsView,
+    Transaction,
+    unreadable_isolated_record,
+)
 from burst.core.world import World
-from burst.core.worth.accounts import budgets_at
 from burst.core.worth.ledger import Payer
 from burst.core.worth.life import payer_of
 from burst.model.banks import Banks
@@ -60,9 +59,7 @@ def plan_demands(
         return Plan(decisions=dict.fromkeys((each.job for each in demands), stops))
     context = context or plan_context(tx, world, settings, tx.now)
     plan = make_plan(demands, context, tx.bursts)
-    constraints, eligible = context.constraints, context.eligible
-    growing = GrowthContext(tx, world, settings, constraints, eligible, demands)
-    return with_growths(plan, growing)
+    return with_growths(plan, context, demands, tx, world)
 
 
 def record_proposal(tx: Transaction, proposal: Proposal, world: World) -> None:
@@ -96,33 +93,17 @@ def plan_context(
     assert world.lead is not None
     ranks = ranks or leasable_ranks(world.slots, records, world.lead)
     catalog = read_catalog(records, world, settings, now)
-    live = lending_bursts(records, world.lead, settings, now)
-    usage = _usage(records, world, settings, now)
     # Without an endpoint followers could not reach the lead, so no slot counts.
     slots = world.slots if world.identity.endpoint else ()
-    table = RankTable(slots, ranks, catalog.providers)
-    isolated = IsolatedFacts(world.identity, unreadable_isolated_record(records))
-    possible = PossibleOffers(
-        table=table,
-        constraints=Constraints(world.identity),
-        isolated=isolated,
-        spread=settings.plan.spread,
-        largest=usage.largest_burst,
-    )
-    lasts = [each.source.lasts for each in live]
-    eligible = Eligibility(
-        catalog,
-        usage,
-        isolated,
-        share_users=settings.plan.share_users,
-        run_times=RunTimes(catalog, lasts, possible.could_have),
-    )
     return PlanContext(
         now=now,
-        possible=possible,
-        eligible=eligible,
-        live=live,
+        identity=world.identity,
+        catalog=catalog,
+        table=RankTable(slots, ranks, catalog.providers),
+        usage=_usage(records, world, settings, now),
+        live=lending_bursts(records, world.lead, settings, now),
         settings=settings.plan,
+        unreadable=unreadable_isolated_record(records),
         patience=RESERVATION_S,
         whole_nodes=world.lead.scheduler.whole_nodes,
     )
@@ -132,14 +113,12 @@ def _usage(records: RecordsView, world: World, settings: Settings, now: float) -
     """Return what bursts use of limits and budgets that may cost something."""
     lead = world.lead
     assert lead is not None
-    budgets = budgets_at(records, settings, world.userids, now)
 
     def payer(job: JobId) -> Payer | None:
         view = lead.jobs.get(job)
         return None if view is None else payer_of(view, world.banks)
 
-    purchases = Purchases(budgets, settings, payer, now)
-    purchases.know(records.bursts, records.entries)
+    purchases = Purchases(records, settings, world.userids, payer, now)
     totals = {
         f"{name}/{offer.name}": offer.total
         for name, view in world.providers.items()

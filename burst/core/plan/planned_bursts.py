@@ -4,16 +4,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import itertools
+from collections.abc import Container, Sequence
+
+import msgspec
 
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, Proposal
 from burst.core.plan.fit import NodePool, nodes_needed
-from burst.core.plan.limits import FurtherUse, Joined
+from burst.core.plan.limits import FurtherUse
 from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.slot_ranks import RankNeed, SlotRanks
 from burst.core.plan.sources import Portion, new_burst
-from burst.model.burst import BurstId, Lease
+from burst.model.burst import ISOLATED_STEM, BurstId, Lease
 from burst.model.lead import LeadIdentity
 
 # How many bursts with room are looked at before a job gets one of its own.
@@ -58,8 +61,7 @@ class PlannedBurst:
         """Lease further ranks of the slot."""
         self.ranks += ranks
         self.source.nodes = self.nodes
-        for rank in ranks:
-            self.pool.add(rank, self.slot.slot.shape)
+        self.pool.add(ranks, self.slot.slot.shape)
 
     def add(self, demand: Demand) -> None:
         """Note a demand that it is made for."""
@@ -73,42 +75,63 @@ class PlannedBurst:
     def propose(self, lead: LeadIdentity, now: float) -> Proposal:
         """Return the burst to be made; its id ends in a hash of what the burst is."""
         ranks = tuple(sorted(self.ranks))
-        offer = self.candidate.offer
         hosts = tuple(lead.hosts[rank] for rank in ranks)
         jobs = tuple(each.job for each in self.demands if each.job is not None)
         content = (lead.owner, self.candidate.key, hosts, jobs, now)
-        digest = hashlib.sha256(repr(content).encode()).hexdigest()[:6]
-        lease = Lease(
-            id=BurstId(f"{self.slot.slot.name}-{digest}"),
-            provider=self.candidate.provider,
-            offer=offer.name,
+        # Followers have the `[access]` that the lead has when they are made.
+        guests = self.candidate.offer.guests and lead.access.allow_guest_user
+        lease = msgspec.structs.replace(
+            _lease(self.candidate, self.demands[0], now),
+            id=BurstId(f"{self.slot.slot.name}-{_digest(content)}"),
             slot=self.slot.slot.name,
             hosts=hosts,
             ranks=ranks,
             shape=self.slot.slot.shape,
             userids=tuple(sorted(self.source.userids)),
             requester=self.source.requester,
-            created=now,
-            price=offer.price,
-            fee=offer.fee,
-            priced_by=self.candidate.priced_by,
-            # Followers have the `[access]` that the lead has when they are made.
-            guests=offer.guests and lead.access.allow_guest_user,
-            spot=offer.spot,
-            end=self.candidate.lease_end,
-            place=self.candidate.place,
-            tag=self.source.tag,
-            image=self.demands[0].image,
+            guests=guests,
             standing=self.demands[0].standing,
         )
         return Proposal(lease, jobs)
 
 
+def _lease(candidate: ProviderOffer, demand: Demand, now: float) -> Lease:
+    """Return the part of a lease that does not depend on ranks, and on other jobs."""
+    offer = candidate.offer
+    return Lease(
+        id=BurstId(""),
+        provider=candidate.provider,
+        offer=offer.name,
+        slot="",
+        hosts=(),
+        ranks=(),
+        shape=offer.shape,
+        userids=() if demand.userid is None else (demand.userid,),
+        created=now,
+        price=offer.price,
+        fee=offer.fee,
+        priced_by=candidate.priced_by,
+        spot=offer.spot,
+        end=candidate.lease_end,
+        place=candidate.place,
+        tag=demand.tag,
+        image=demand.image,
+    )
+
+
+def _digest(content: tuple[object, ...]) -> str:
+    return hashlib.sha256(repr(content).encode()).hexdigest()[:6]
+
+
 class PlannedBursts:
-    """The bursts of one plan while it is made; they grow as jobs are added."""
+    """The bursts of one plan while it is made; they grow as jobs are added.
+
+    Isolated ones have one demand, and take no rank slot. They count against the limits.
+    """
 
     def __init__(self, context: PlanContext) -> None:
-        self.made: list[PlannedBurst] = []
+        self._made: list[PlannedBurst] = []
+        self._isolated: list[tuple[ProviderOffer, Demand, int]] = []
         self._growing: list[PlannedBurst] = []
         self._last: dict[DemandKey, PlannedBurst] = {}
         """The burst that the last demand with this key got."""
@@ -132,7 +155,7 @@ class PlannedBursts:
             # by themselves, the job takes all nodes.
             if not planned.pool.take(demand.request):
                 planned.most, planned.pool = 0, NodePool({}, {})
-            self.made.append(planned)
+            self._made.append(planned)
             self._growing.append(planned)
             until = context.until(candidate, demand)
             context.table.take(slot, ranks, until)
@@ -140,7 +163,39 @@ class PlannedBursts:
             context.usage.begin(planned.name, use)
             self._last[key] = planned
         sizes = tuple(len(ranks) for _, ranks in pieces)
-        context.eligible.failures.begin(candidate, sizes)
+        context.catalog.failures.begin(candidate, sizes)
+
+    def isolate(self, candidate: ProviderOffer, demand: Demand, nodes: int) -> None:
+        """Make an isolated burst of so many nodes of an offer for a demand."""
+        context, until = self._context, self._context.until(candidate, demand)
+        use = FurtherUse.new(candidate.key, (nodes,), demand.userid, until)
+        context.usage.begin(BurstId(f"isolated/{len(self._isolated)}"), use)
+        context.usage.purchases.buy(candidate, demand, nodes)
+        context.catalog.failures.begin(candidate, (nodes,))
+        self._isolated.append((candidate, demand, nodes))
+
+    def propose(self, used_ids: Container[BurstId]) -> list[Proposal]:
+        """Return the bursts to be made; `used_ids` are ids that other bursts have."""
+        lead, now = self._context.identity, self._context.now
+        proposals = [each.propose(lead, now) for each in self._made]
+        made: set[BurstId] = set()
+        for candidate, demand, nodes in self._isolated:
+            content = (lead.owner, candidate.key, nodes, demand.isolated, now)
+            ids = (
+                BurstId(f"{ISOLATED_STEM}-{_digest((*content, number))}")
+                for number in itertools.count()
+            )
+            name = next(id_ for id_ in ids if id_ not in made and id_ not in used_ids)
+            made.add(name)
+            lease = msgspec.structs.replace(
+                _lease(candidate, demand, now),
+                id=name,
+                hosts=tuple(f"{name}-{index}" for index in range(nodes)),
+                isolated=demand.isolated,
+            )
+            jobs = () if demand.job is None else (demand.job,)
+            proposals.append(Proposal(lease, jobs))
+        return proposals
 
     def join(self, demand: Demand, key: DemandKey) -> bool:
         """Give the job to a burst of this plan, which may grow for it."""
@@ -164,8 +219,8 @@ class PlannedBursts:
         if until > min(promised, context.usage.due(planned.name)):
             return False
         joined = planned.source.joined_by(demand)
-        use = FurtherUse.joined(demand.userid, Joined(joined, (planned.name,)), until)
-        if context.eligible.why_not(demand, planned.source, Portion(use)):
+        use = FurtherUse.joined(demand.userid, joined, (planned.name,), until)
+        if context.why_not(demand, planned.source, Portion(use)):
             return False
         admitted = context.admitted(demand)
         if not planned.pool.take(demand.request, admitted):
@@ -213,9 +268,9 @@ class PlannedBursts:
             staying=(planned.name,),
         )
         share = Portion(use, ((slot.slot.name, size),), before)
-        if context.eligible.why_not(demand, planned.source, share):
+        if context.why_not(demand, planned.source, share):
             return None
         planned.grow(ranks)
         context.table.take(slot, ranks, until)
-        context.eligible.failures.begin(offer, (size,))
+        context.catalog.failures.begin(offer, (size,))
         return use

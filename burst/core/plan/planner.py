@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Sequence
+from typing import NamedTuple
 
-from burst.core.isolated.placement import IsolatedPlacement
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, Plan
 from burst.core.plan.fit import rest_of
-from burst.core.plan.limits import NOT_JOINED, Joined
+from burst.core.plan.limits import FurtherUse
 from burst.core.plan.live_nodes import LiveNodes
 from burst.core.plan.openings import Openings
 from burst.core.plan.planned_bursts import DemandKey, PlannedBursts
@@ -42,23 +42,23 @@ class _Planner:
 
     def __init__(self, context: PlanContext, used_ids: Container[BurstId]) -> None:
         self._context = context
-        self._isolated = IsolatedPlacement(context, used_ids)
+        self._used_ids = used_ids
         self._live = LiveNodes(context)
         self._planned = PlannedBursts(context)
         self._openings = Openings(context)
         self._promises = Promises(context)
-        self._refused = _Refused()
+        self._refused: dict[DemandKey, _Refusal] = {}
+        self._for_good: set[DemandKey] = set()
+        """Keys of jobs that are promised nothing in this plan."""
         self._decisions: dict[JobId | None, Decision] = {}
 
     def make(self, demands: Sequence[Demand]) -> Plan:
-        context = self._context
-        least = _least_behind(demands) if context.live else [math.inf] * len(demands)
+        live = self._context.live
+        least = _least_behind(demands) if live else [math.inf] * len(demands)
         awaited: set[BurstId] = set()
         for demand, behind in zip(demands, least, strict=True):
             awaited |= self._place(demand, behind)
-        lead = context.eligible.isolated.identity
-        proposals = [each.propose(lead, context.now) for each in self._planned.made]
-        proposals += self._isolated.propose()
+        proposals = self._planned.propose(self._used_ids)
         leases: dict[JobId | None, list[Lease]] = {}
         for proposal in proposals:
             jobs: list[JobId | None] = [*proposal.jobs] or [None]
@@ -88,22 +88,25 @@ class _Planner:
         least number of idle nodes on which some job behind it might start.
         """
         key = self._openings.key(demand)
-        refused = self._refused.find(key, demand)
         others = _may_use_other_bursts(demand)
-        if refused:
+        known = self._refused.get(key)
+        if known is not None and demand.end(0.0) >= known.shortest:
+            refused = known.decision
             # A live burst that is not worth it to one job may be worth it to another.
-            asks = demand.live_worth or self._refused.by_worth(key)
+            asks = demand.live_worth or known.by_worth
             if others and asks and self._reuse(demand):
                 return set()
         elif others and (self._reuse(demand) or self._planned.join(demand, key)):
             return set()
         else:
-            refused = self._combine_or_open(demand, key, behind)
-            if refused is None:
+            found = self._combine_or_open(demand, key, behind)
+            if found is None:
                 return set()
+            refused = found
             if demand.not_bought is None:
-                shorter = bool(self._promises.made)
-                self._refused.add(key, demand, refused, shorter=shorter)
+                shortest = demand.end(0.0) if self._promises.made else -math.inf
+                by_worth = demand.live_worth is not None
+                self._refused[key] = _Refusal(refused, shortest, by_worth)
         self._decisions[demand.job] = demand.not_bought or refused
         return set() if demand.not_bought else self._promise(demand, key, refused)
 
@@ -114,19 +117,16 @@ class _Planner:
 
         Return the idle bursts that it will use. Idle bursts in its way have to end.
         """
-        if refused.reason is not Reason.TURNED_DOWN or self._refused.for_good(key):
+        if refused.reason is not Reason.TURNED_DOWN or key in self._for_good:
             return set()
-        wanted = self._openings.wanted(demand)
-        spread = self._context.possible.may_spread(demand)
-        kept = self._promises.make(demand, wanted, spread=spread)
+        kept = self._promises.make(demand, self._openings.wanted(demand))
         if kept is None:
-            self._refused.give_up(key)
+            self._for_good.add(key)
             return set()
         self._decisions[demand.job] = kept.decision(refused.refusals)
-        start, combines = kept.promise.start, spread and _may_combine(demand)
         if not kept.place.known:
-            self._live.let_pass(demand, kept.gone, start, kept.nodes)
-        return self._live.wait_for(demand, kept, combines=combines)
+            self._live.let_pass(demand, kept.gone, kept.promise.start, kept.nodes)
+        return self._live.wait_for(demand, kept, combines=self._may_combine(demand))
 
     def _reuse(self, demand: Demand) -> bool:
         """Give the job to a live burst that has room for it now."""
@@ -145,7 +145,7 @@ class _Planner:
         job behind this one, they are left to it, provided that this job can have new
         bursts instead.
         """
-        combines = _may_combine(demand) and self._context.possible.may_spread(demand)
+        combines = self._may_combine(demand)
         shares = self._live.idle_nodes(demand) if combines else []
         if not shares:
             return demand.not_bought or self._open(demand, key)
@@ -162,29 +162,34 @@ class _Planner:
             return demand.not_bought or self._open(demand, key)
         if behind <= idle and self._open(demand, key) is None:
             return None
-        purchases = self._context.usage.purchases
-        before = purchases.mark()
+        usage = self._context.usage
+        before = usage.purchases.copy()
         if self._live.buys(demand, shares):
             # All nodes of a burst that the job joins count against its user, too.
             joined = self._live.joined(demand, shares)
             if self._open(demand, key, joined, rest) is None:
                 self._live.give(demand, shares)
                 return None
-            purchases.go_back(before)
+            usage.purchases = before
         # An isolated burst has all nodes of its job.
         return self._open(demand, key)
+
+    def _may_combine(self, demand: Demand) -> bool:
+        """Tell whether a demand may be served by idle nodes of several bursts."""
+        joins = demand.job is not None and demand.preferences.mode != "isolated"
+        return joins and self._context.may_spread(demand)
 
     def _open(
         self,
         demand: Demand,
         key: DemandKey,
-        beside: Joined = NOT_JOINED,
+        beside: FurtherUse | None = None,
         rest: ResourceRequest | None = None,
     ) -> Decision | None:
         """Make one or more bursts for the job; return why not, None if they were made.
 
-        `beside` are other bursts that it joins, and `rest` is what it needs beside what
-        it gets of them.
+        `beside` is the use of other bursts that it joins, and `rest` is what it needs
+        beside what it gets of them.
         """
         found = self._openings.find(demand, beside, rest)
         if isinstance(found, Decision):
@@ -192,51 +197,29 @@ class _Planner:
         if found.pieces:
             self._planned.open(found.candidate, demand, key, found.pieces)
         else:
-            self._isolated.take(found.candidate, demand, found.nodes)
+            self._planned.isolate(found.candidate, demand, found.nodes)
         return None
 
 
-class _Refused:
-    """The refusals of one plan, by the key that jobs share which are refused alike."""
+class _Refusal(NamedTuple):
+    """A refusal of all jobs with the same key that are at least as long."""
 
-    def __init__(self) -> None:
-        self._found: dict[DemandKey, tuple[float, bool, Decision]] = {}
-        self._for_good: set[DemandKey] = set()
-
-    def find(self, key: DemandKey, demand: Demand) -> Decision | None:
-        """Return the refusal of an equal job that was no longer than this one."""
-        brief, _, decision = self._found.get(key, (math.inf, False, None))
-        return decision if demand.end(0.0) >= brief else None
-
-    def by_worth(self, key: DemandKey) -> bool:
-        """Tell whether live bursts may have been refused for their worth alone."""
-        return self._found[key][1]
-
-    def add(
-        self, key: DemandKey, demand: Demand, decision: Decision, *, shorter: bool
-    ) -> None:
-        """Note a refusal of all jobs with this key.
-
-        With `shorter` only of those that are at least as long as `demand`: a shorter
-        job may end before ranks that are promised to others are needed.
-        """
-        brief = demand.end(0.0) if shorter else -math.inf
-        self._found[key] = brief, demand.live_worth is not None, decision
-
-    def give_up(self, key: DemandKey) -> None:
-        """Note that jobs with this key are promised nothing in this plan."""
-        self._for_good.add(key)
-
-    def for_good(self, key: DemandKey) -> bool:
-        """Tell whether jobs with this key are promised nothing in this plan."""
-        return key in self._for_good
+    decision: Decision
+    shortest: float
+    """How long the shortest of them may run; a shorter job may end before ranks that
+    are promised to others are needed. -math.inf if nothing was promised."""
+    by_worth: bool
+    """Whether live bursts may have been refused for their worth alone."""
 
 
 def _least_behind(demands: Sequence[Demand]) -> list[float]:
-    """Return for each demand the least `_least_nodes` of all demands behind it."""
+    """Return for each demand the least number of idle nodes on which some job behind it
+    might start.
+    """
     least = [math.inf]
     for demand in reversed(demands):
-        least.append(min(least[-1], _least_nodes(demand)))
+        nodes = (demand.request.nodes or 1) if demand.job is not None else math.inf
+        least.append(min(least[-1], nodes))
     return least[-2::-1]
 
 
@@ -261,16 +244,6 @@ def _price_words(lease: Lease) -> str:
     if lease.fee:
         words.append(f"plus a fee of {lease.fee:g} per hour for the burst")
     return "".join(f", {each}" for each in words)
-
-
-def _least_nodes(demand: Demand) -> float:
-    """Return the least number of idle nodes on which a demand's job might start."""
-    return (demand.request.nodes or 1) if demand.job is not None else math.inf
-
-
-def _may_combine(demand: Demand) -> bool:
-    """Tell whether a demand may be served by idle nodes of several bursts."""
-    return demand.job is not None and demand.preferences.mode != "isolated"
 
 
 def _may_use_other_bursts(demand: Demand) -> bool:

@@ -18,8 +18,7 @@ from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, Promise
 from burst.core.plan.eligible import nodes_wanted
 from burst.core.plan.limits import FurtherUse
-from burst.core.plan.places import Place, Sizes
-from burst.core.plan.slot_ranks import SlotClass, by_need
+from burst.core.plan.slot_ranks import Place, Sizes, SlotClass, by_need
 from burst.core.plan.sources import Portion, Source
 from burst.model.burst import BurstId
 from burst.model.decision import (
@@ -91,13 +90,10 @@ class Promises:
         """Whether some job waits for ranks that become free at an unknown time."""
         self._context = context
 
-    def make(
-        self, demand: Demand, offers: Iterable[Source], *, spread: bool
-    ) -> Kept | None:
+    def make(self, demand: Demand, offers: Iterable[Source]) -> Kept | None:
         """Promise ranks to a refused job, with the first offer that can serve it later.
 
-        Return None if no offer can, as far as is known. With `spread` the job may have
-        several bursts.
+        Return None if no offer can, as far as is known.
         """
         if demand.job is None or len(self.made) >= MOST:
             return None
@@ -105,7 +101,7 @@ class Promises:
             if source.isolated:
                 kept = self._isolated(source, demand)
             else:
-                kept = self._joined(source, demand, spread)
+                kept = self._joined(source, demand)
             if kept is not None:
                 self.made.append(kept.promise)
                 self._open = self._open or not kept.place.known
@@ -115,22 +111,20 @@ class Promises:
     def _isolated(self, source: Source, demand: Demand) -> Kept | None:
         assert source.candidate is not None
         need = nodes_wanted(demand, source, source.candidate.offer.shape)
-        most = self._context.possible.most_of(source)
+        most = self._context.most_of(source)
         if isinstance(need, OfferRejection) or need > most:
             return None
         return self._keep(source, demand, Place(0.0, ()), {"": need}, _NOTHING)
 
-    def _joined(self, source: Source, demand: Demand, spread: bool) -> Kept | None:
+    def _joined(self, source: Source, demand: Demand) -> Kept | None:
         by_slot = self._context.table.by_slot
-        for place, sizes in self._places(source, demand, spread):
+        for place, sizes in self._places(source, demand):
             kept = self._keep(source, demand, place, by_slot(place.ranks), sizes)
             if kept is not None:
                 return kept
         return None
 
-    def _places(
-        self, source: Source, demand: Demand, spread: bool
-    ) -> list[tuple[Place, Sizes]]:
+    def _places(self, source: Source, demand: Demand) -> list[tuple[Place, Sizes]]:
         """Return the places that a job may have with an offer, the best first.
 
         There is one of each kind of slots. The earliest comes first, places at an
@@ -141,7 +135,7 @@ class Promises:
         found: list[tuple[Place, Sizes]] = []
         classes = context.table.classes(source.provider)
         for slot_class in by_need(demand.lacks, classes):
-            sizes = self._sizes(source, demand, slot_class, spread)
+            sizes = self._sizes(source, demand, slot_class)
             if sizes is not None:
                 place = context.table.earliest(
                     slot_class, sizes, context.admitted(demand), self._late(demand)
@@ -160,7 +154,7 @@ class Promises:
         return patience if waits else math.inf
 
     def _sizes(
-        self, source: Source, demand: Demand, slot_class: SlotClass, spread: bool
+        self, source: Source, demand: Demand, slot_class: SlotClass
     ) -> Sizes | None:
         """Return what the job needs of a kind of slots; None if it cannot use any."""
         context = self._context
@@ -168,7 +162,7 @@ class Promises:
         if isinstance(need, OfferRejection):
             return None
         own = (live.burst for live in context.live if demand.job in live.jobs)
-        most = context.possible.most_of(source)
+        most, spread = context.most_of(source), context.may_spread(demand)
         joins = self._joins(demand, need, slot_class[0], spread)
         return Sizes(need, most, spread, frozenset(own), joins)
 
@@ -189,7 +183,7 @@ class Promises:
             and live.pool.shape == shape
             and (admitted is None or admitted.issuperset(live.pool.whole))
             and (spread or (demand.rest is None and need <= len(live.pool.whole)))
-            and self._context.eligible.why_not(demand, live.source) is None
+            and self._context.why_not(demand, live.source) is None
         }
 
     def _keep(
@@ -208,7 +202,7 @@ class Promises:
         context, key = self._context, source.key
         # The time at which limits allow it is found below.
         share = Portion(pieces=tuple(pieces.items()), later=True)
-        if context.eligible.why_not_so_much(source, share, demand):
+        if context.why_not_so_much(source, share, demand):
             return None
         asked = FurtherUse.new(key, tuple(pieces.values()), demand.userid, math.inf)
         late = self._late(demand)

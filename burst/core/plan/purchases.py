@@ -7,33 +7,32 @@ once the plan is on record. Without budgets nothing is counted.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
 
 import msgspec
 
 from burst.config import Settings
 from burst.core.plan.demands import Demand
 from burst.core.plan.offers import ProviderOffer
-from burst.core.worth.booked import node_seconds
+from burst.core.records import Records, RecordsView
 from burst.core.worth.budget import (
-    NO_BUDGETS,
     Budgets,
     BudgetState,
     Commitment,
     commitment_of,
 )
-from burst.core.worth.ledger import Entry, Payer
+from burst.core.worth.ledger import Payer
 from burst.core.worth.life import (
     COMES_UP,
     Life,
     boot_limit,
     life_parts,
     lives_until,
+    node_seconds,
 )
 from burst.core.worth.money import format_money, from_price
-from burst.core.worth.periods import Window
 from burst.model.burst import Burst, BurstId
 from burst.model.decision import OfferRejection, moment
 from burst.model.fsd import format_fsd
@@ -41,46 +40,37 @@ from burst.model.jobid import JobId
 from burst.model.reason import Reason
 
 
-class Mark(NamedTuple):
-    """What was counted at one moment of a plan."""
-
-    states: Mapping[tuple[int, Window], BudgetState]
-    live: Mapping[BurstId, tuple[Burst, Commitment]]
-
-
 class Purchases:
     """Counts what one plan buys, and compares it with the budgets."""
 
     def __init__(
         self,
-        budgets: Budgets,
+        records: RecordsView,
         settings: Settings,
+        userids: Mapping[str, int],
         payer: Callable[[JobId], Payer | None],
         now: float,
     ) -> None:
-        """`payer` returns for whom a job's nodes are bought, None if not known."""
-        self._budgets, self._settings = budgets, settings
-        self._payer, self._now = payer, now
+        """`payer` returns for whom a job's nodes are bought, None if not known.
+
+        `userids` are the numbers of the users that budgets name.
+        """
+        self._budgets = Budgets(settings.budget, records, userids, now)
+        self._settings, self._payer, self._now = settings, payer, now
         self._live: dict[BurstId, tuple[Burst, Commitment]] = {}
+        """Bursts that jobs may still use, and the money reserved for each."""
+        if self._budgets:
+            self._live = {
+                name: (records.bursts[name], commitment_of(entry, now))
+                for name, entry in records.entries.items()
+                if name in records.bursts
+            }
 
-    def know(
-        self, bursts: Mapping[BurstId, Burst], entries: Mapping[BurstId, Entry]
-    ) -> None:
-        """Load the money reserved for each live burst that jobs may still use."""
-        self._live = {
-            name: (bursts[name], commitment_of(entry, self._now))
-            for name, entry in entries.items()
-            if name in bursts
-        }
-
-    def mark(self) -> Mark:
-        """Return what `go_back` takes to undo what is counted from now on."""
-        return Mark(self._budgets.mark(), dict(self._live))
-
-    def go_back(self, mark: Mark) -> None:
-        """Undo what was counted since the mark, as the job did not get its nodes."""
-        self._budgets.go_back(mark.states)
-        self._live = dict(mark.live)
+    def copy(self) -> Purchases:
+        """Return what was counted until now, to go back to if a job gets no nodes."""
+        made = copy.copy(self)
+        made._budgets, made._live = self._budgets.copy(), dict(self._live)
+        return made
 
     def key(self, demand: Demand) -> tuple[object, ...]:
         """Return a key that demands share if budgets treat them alike."""
@@ -317,5 +307,5 @@ def _made_up(bought: Commitment, parts: Mapping[str, float]) -> str:
     return f" for {bought.nodes} {word} over {span}: {told}; the longest part is {what}"
 
 
-NO_PURCHASES = Purchases(NO_BUDGETS, Settings(), lambda _: None, 0.0)
+NO_PURCHASES = Purchases(Records(), Settings(), {}, lambda _: None, 0.0)
 """For plans without budgets."""

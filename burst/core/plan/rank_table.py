@@ -17,8 +17,14 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 
 from burst.core.plan.leasable import LeasableRanks
-from burst.core.plan.places import Place, Search, Sizes
-from burst.core.plan.slot_ranks import RankNeed, SlotClass, SlotRanks
+from burst.core.plan.slot_ranks import (
+    Place,
+    RankNeed,
+    Search,
+    Sizes,
+    SlotClass,
+    SlotRanks,
+)
 from burst.core.plan.slots import RankSlot, may_lease
 from burst.model.burst import BurstId
 from burst.model.jobid import JobId

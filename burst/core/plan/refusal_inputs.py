@@ -19,10 +19,10 @@ from burst.core.provider_health import Health, expiry_times
 from burst.core.records import Transaction
 from burst.core.select.burst_worth import forecast_due
 from burst.core.world import World
-from burst.core.worth.booked import booked
 from burst.core.worth.budget import next_begin
 from burst.core.worth.estimate import StartEstimate
 from burst.core.worth.ledger import Payer
+from burst.core.worth.life import booked
 from burst.core.worth.money import Money
 from burst.core.worth.rules import RuleSet
 from burst.core.worth.stage_times import ProviderTimes

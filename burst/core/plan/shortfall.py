@@ -48,10 +48,6 @@ class Shortfall(msgspec.Struct, frozen=True, kw_only=True):
         pause = backoff(limit, expired, longest=limit * _MOST_TIMES)
         return Shortfall(expired=expired, until=now + pause)
 
-    def without_wait(self) -> Shortfall:
-        """Return the shortfall of a job that does not wait now."""
-        return msgspec.structs.replace(self, since=None)
-
 
 def update_shortfalls(
     tx: Transaction,
@@ -76,7 +72,9 @@ def update_shortfalls(
         lacks_nodes = bursts and not all(
             is_up(burst) and not burst.coming for burst in bursts
         )
-        found[job] = known if lacks_nodes else known.without_wait()
+        # Else it does not wait now.
+        waits = bool(lacks_nodes)
+        found[job] = known if waits else msgspec.structs.replace(known, since=None)
     for job in bursts_of.keys() & decisions.keys():
         reason = decisions[job].reason
         if not reason.about_job.refused and reason is not Reason.RESERVED:

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from burst.core.plan.limits import FurtherUse
-from burst.core.records import RecordsView
+from burst.core.records import RecordsView, unread_bursts
 from burst.core.world import World
 from burst.core.worth.ledger import Entry
 from burst.model.burst import BurstId
@@ -21,21 +21,15 @@ def unread_use(records: RecordsView, world: World) -> Mapping[BurstId, FurtherUs
     """
     return {
         name: use
-        for name in _unread(records)
+        for name in unread_bursts(records)
         if (use := _use_of(name, records, world)) is not None
     }
 
 
 def unread_entries(records: RecordsView) -> list[Entry]:
     """Return the entries of these bursts, as far as they can be read."""
-    entries = map(records.entries.get, _unread(records))
+    entries = map(records.entries.get, unread_bursts(records))
     return [entry for entry in entries if entry is not None]
-
-
-def _unread(records: RecordsView) -> Iterator[BurstId]:
-    for key in records.unreadable:
-        if key.startswith("burst/"):
-            yield BurstId(key.removeprefix("burst/"))
 
 
 def _use_of(name: BurstId, records: RecordsView, world: World) -> FurtherUse | None:

@@ -15,7 +15,7 @@ import msgspec
 
 from burst.config import LimitSettings
 from burst.core.plan.capacity import is_up
-from burst.core.plan.lease_times import drain_time
+from burst.core.plan.offers import drain_time
 from burst.core.provider_health import MOST_TIMES
 from burst.core.records import Transaction, is_usable
 from burst.core.select.constraints import Constraints

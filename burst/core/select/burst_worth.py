@@ -25,15 +25,17 @@ import msgspec
 from burst.config import PolicyRule, Settings
 from burst.core.plan.capacity import own_ranks
 from burst.core.plan.demands import Demand, LiveBurstWorth
-from burst.core.plan.first_offers import FirstOffers
+from burst.core.plan.offers import ProviderOffer
+from burst.core.plan.openings import Opening, Openings
 from burst.core.plan.plan_demands import plan_context
+from burst.core.plan.planned_bursts import DemandKey
 from burst.core.records import RecordsView
 from burst.core.select.job_context import JobContext, job_context
 from burst.core.select.job_rules import JobRules
 from burst.core.select.queues import in_stopped_queue
 from burst.core.world import World
-from burst.core.worth.comparison import Comparison
-from burst.core.worth.estimate import StartEstimate, judge
+from burst.core.worth.comparison import Comparison, purchase_of
+from burst.core.worth.estimate import Purchase, StartEstimate, judge
 from burst.core.worth.online_times import OnlineTimes
 from burst.core.worth.rules import RuleSet
 from burst.model.decision import Decision
@@ -60,6 +62,7 @@ class BurstWorth:
         self.context, self._rules = context, context.rules
         self._world, self._settings = context.world, context.settings
         self._now = context.plan.now
+        self._first: dict[DemandKey, tuple[str, Purchase] | None] = {}
 
     def decide(self, job: JobView, demand: Demand, waited: float) -> Decision | None:
         """Return why no burst is made for a job now; None if one may be.
@@ -80,7 +83,9 @@ class BurstWorth:
             return None
         here = self._world.forecasts.get(job.id) if self._world.forecasts else None
         if here is None:
-            return self._decide_without(rule)
+            late = self._now >= forecast_due(self._world, self._now)
+            facts = {"rule": rule.name}
+            return None if late else Decision(Reason.NOT_FORECAST, facts)
         compared = self._compare(job, demand, rule, here)
         if compared is None or compared.judgement.pays:
             return None  # where no offer would do, the planner says why
@@ -122,11 +127,6 @@ class BurstWorth:
         hold = self.context.records.holds.get(job.id)
         return job.preferences.wanted or (hold is not None and hold.requested)
 
-    def _decide_without(self, rule: PolicyRule) -> Decision | None:
-        if self._now >= forecast_due(self._world, self._now):
-            return None
-        return Decision(Reason.NOT_FORECAST, {"rule": rule.name})
-
     def _compare(
         self,
         job: JobView,
@@ -135,24 +135,51 @@ class BurstWorth:
         here: StartEstimate,
     ) -> Comparison | None:
         """Compare a start here with one on a burst; None if there could be none."""
-        found = self._offers.find(demand)
+        found = self._first_offer(demand)
         if found is None:
             return None
+        offer, purchase = found
         run_time = self._run_time(job)
-        purchase = msgspec.structs.replace(found.purchase, run_time=run_time)
+        purchase = msgspec.structs.replace(purchase, run_time=run_time)
         return Comparison(
             here=here,
             purchase=purchase,
-            offer=found.key,
+            offer=offer,
             judgement=judge(here, purchase, rule.worth or 0.0, self._now),
             rule=rule.name,
             now=self._now,
         )
 
+    def _first_offer(self, demand: Demand) -> tuple[str, Purchase] | None:
+        """Return what would be bought for a job if it were the first of the plan.
+
+        That is the key of an offer, and the purchase of its nodes with a run time of 0.
+        None if no offer could ever serve the job.
+        """
+        key = self._openings.key(demand)
+        if key not in self._first:
+            chosen = self._choose(demand)
+            self._first[key] = chosen and (
+                chosen[0].key,
+                purchase_of(*chosen, 0.0, OnlineTimes(self.context.records.times)),
+            )
+        return self._first[key]
+
+    def _choose(self, demand: Demand) -> tuple[ProviderOffer, int] | None:
+        """Return the offer that a job could have now, else one it could have later."""
+        found = self._openings.find(demand)
+        if isinstance(found, Opening):
+            return found.candidate, found.nodes
+        for source in self._openings.wanted(demand):
+            nodes = self.context.plan.nodes(demand, source)
+            if nodes:
+                assert source.candidate is not None
+                return source.candidate, nodes
+        return None
+
     @cached_property
-    def _offers(self) -> FirstOffers:
-        times = OnlineTimes(self.context.records.times)
-        return FirstOffers(self.context.plan, times)
+    def _openings(self) -> Openings:
+        return Openings(self.context.plan)
 
     @cached_property
     def _any_live(self) -> bool:

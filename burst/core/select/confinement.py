@@ -26,7 +26,7 @@ from functools import cached_property
 
 from burst.config import Settings
 from burst.core.plan.capacity import is_up, job_nodes
-from burst.core.plan.lease_times import remaining_run_time
+from burst.core.plan.offers import remaining_run_time
 from burst.core.records import RecordsView, is_usable
 from burst.core.world import World
 from burst.model.burst import Burst, BurstId, State

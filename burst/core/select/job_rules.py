@@ -35,7 +35,6 @@ class JobRules:
         self._found: dict[JobId, PolicyRule] = {}
         self._narrowed: dict[_Wish, BurstPreferences] = {}
         self._shapes = {slot.shape for slot in world.slots}
-        self._nodes: dict[ResourceRequest, int] = {}
 
     def may_burst(self, job: JobView) -> bool:
         """Tell whether a job is burstable by its attribute, or as a rule marks it."""
@@ -106,12 +105,8 @@ class JobRules:
 
         For a job that asks for nodes, it is their number, whatever nodes there are.
         """
-        nodes = self._nodes.get(request)
-        if nodes is None:
-            needs = (nodes_needed(request, shape) for shape in self._shapes)
-            nodes = min((need for need in needs if need), default=request.nodes)
-            self._nodes[request] = nodes
-        return nodes
+        needs = (nodes_needed(request, shape) for shape in self._shapes)
+        return min((need for need in needs if need), default=request.nodes)
 
 
 def narrowed(wish: BurstPreferences, rule: PolicyRule) -> BurstPreferences:

@@ -20,7 +20,7 @@ from burst.config import IntakeSettings
 from burst.core.plan.capacity import is_up
 from burst.core.records import Transaction
 from burst.core.select.hindrance import find_hindrance
-from burst.core.select.own_nodes import OwnNodes
+from burst.core.select.job_context import OwnNodes
 from burst.core.world import World
 from burst.model.burst import Burst, BurstId
 from burst.model.decision import Decision

@@ -59,7 +59,7 @@ class TaggedDemands:
 
         Offers may be gone for a while, and a failed job is lost.
         """
-        catalog = self._plan.eligible.catalog
+        catalog = self._plan.catalog
         modes = {mode for each in catalog.known for mode in each.offer.modes}
         return bool(modes) and not catalog.unread and "isolated" not in modes
 

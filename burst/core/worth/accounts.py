@@ -20,14 +20,15 @@ from burst.core.provider_calls import is_resize_taken
 from burst.core.records import RecordsView, Transaction
 from burst.core.world import World
 from burst.core.worth import ledger, periods
-from burst.core.worth.booked import node_seconds, unbook
-from burst.core.worth.budget import Accounts, Budgets, commitment_of
+from burst.core.worth.budget import Budgets, commitment_of
 from burst.core.worth.ledger import Entry, Payer, Phase, Use, open_entry
 from burst.core.worth.life import (
     COMES_UP,
     Life,
     lives_until,
+    node_seconds,
     payer_of,
+    unbook,
 )
 from burst.core.worth.money import Money, format_money
 from burst.model.burst import RECLAIMED, Burst, BurstId, State
@@ -72,20 +73,14 @@ def keep_accounts(tx: Transaction, world: World, settings: Settings) -> None:
             # It has no record in which that could be an event.
             tx.entries[name] = grown
     _drop_settled(tx, world.archived)
-    merged = periods.merge_old(tx.periods, tx.unreadable, tx.now)
-    for period, changed in merged.items():
-        if changed is None:
-            del tx.periods[period]
-        else:
-            tx.periods[period] = changed
+    tx.periods = periods.merge_old(tx.periods, tx.unreadable, tx.now)
 
 
 def budgets_at(
     records: RecordsView, settings: Settings, userids: Mapping[str, int], now: float
 ) -> Budgets:
     """Return the budgets as they stand now; `userids` as `World.userids`."""
-    accounts = Accounts(records.entries, records.periods, records.unreadable, userids)
-    return Budgets(settings.budget, accounts, now)
+    return Budgets(settings.budget, records, userids, now)
 
 
 def reserve_longer(

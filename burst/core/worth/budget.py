@@ -14,6 +14,7 @@ how much more was reserved then.
 
 from __future__ import annotations
 
+import copy
 import datetime
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -22,27 +23,16 @@ import msgspec
 
 from burst.config import BudgetSettings
 from burst.config.policy import as_tuple
-from burst.core.worth.booked import borne
+from burst.core.records import RecordsView
 from burst.core.worth.ledger import OTHERS, STANDING, Entry, Payer
+from burst.core.worth.life import borne
 from burst.core.worth.money import Money, from_units, reserve_for, reserve_part
-from burst.core.worth.periods import Period, Window, midnight, sum_of, window
-from burst.model.burst import BurstId
+from burst.core.worth.periods import Window, midnight, sum_of, window
 
 _DAY_S = 86400.0
 # The part of its limit from which on a budget warns: of a month's money, there is
 # usually a week left to react.
 _WARNS_FROM = 0.8
-
-
-class Accounts(msgspec.Struct, frozen=True):
-    """The records from which the state of budgets is computed."""
-
-    entries: Mapping[BurstId, Entry] = {}
-    periods: Mapping[str, Period] = {}
-    unreadable: Mapping[str, str] = {}
-    """Keys of records that cannot be read."""
-    userids: Mapping[str, int] = {}
-    """Numbers of the users that budgets name."""
 
 
 class BudgetState(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,23 +98,26 @@ class Budgets:
     """The budgets at one time; what is left shrinks as a plan is made."""
 
     def __init__(
-        self, budgets: Sequence[BudgetSettings], accounts: Accounts, now: float
+        self,
+        budgets: Sequence[BudgetSettings],
+        records: RecordsView,
+        userids: Mapping[str, int],
+        now: float,
     ) -> None:
-        self._terms = [_Terms(budget, accounts.userids) for budget in budgets]
-        self._accounts = accounts
+        """`userids` are the numbers of the users that budgets name."""
+        self._terms = [_Terms(budget, userids) for budget in budgets]
+        self._records = records
         self._now = now
         self._states: dict[tuple[int, Window], BudgetState] = {}
 
     def __bool__(self) -> bool:
         return bool(self._terms)
 
-    def mark(self) -> Mapping[tuple[int, Window], BudgetState]:
-        """Return what `go_back` takes to undo what is committed from now on."""
-        return dict(self._states)
-
-    def go_back(self, mark: Mapping[tuple[int, Window], BudgetState]) -> None:
-        """Undo what was committed since the mark."""
-        self._states = dict(mark)
+    def copy(self) -> Budgets:
+        """Return the budgets as they are now."""
+        made = copy.copy(self)
+        made._states = dict(self._states)
+        return made
 
     def states(self) -> list[BudgetState]:
         """Return how each budget stands now."""
@@ -178,18 +171,18 @@ class Budgets:
         return self._states[key]
 
     def _reckon(self, terms: _Terms, its: Window) -> BudgetState:
-        accounts, budget = self._accounts, terms.budget
+        records, budget = self._records, terms.budget
         current = its.begins <= self._now < its.ends
         entries = [
             entry
-            for entry in accounts.entries.values()
+            for entry in records.entries.values()
             if (current or its.begins <= entry.made < its.ends)
             and terms.matches(entry.payers, entry.provider)
         ]
         settled = sum_of(
             costs
-            for name in its.periods(accounts.periods)
-            for group, costs in accounts.periods[name].groups
+            for name in its.periods(records.periods)
+            for group, costs in records.periods[name].groups
             if terms.matches([group.payer], group.provider)
         )
         last = budget.until
@@ -213,11 +206,8 @@ class Budgets:
                     if terms.bears_all(entry.payers, entry.provider)
                 )
             ),
-            unread=_unread(accounts.unreadable, its),
+            unread=_unread(records.unreadable, its),
         )
-
-
-NO_BUDGETS = Budgets((), Accounts(), 0.0)
 
 
 class _Terms:

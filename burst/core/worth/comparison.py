@@ -11,7 +11,6 @@ import msgspec
 from burst.core.plan.offers import ProviderOffer
 from burst.core.worth.estimate import Judgement, OnlineTime, Purchase, StartEstimate
 from burst.core.worth.online_times import OnlineTimes
-from burst.core.worth.start_text import start_text
 from burst.model.burst import PRICE_SOURCES
 from burst.model.fsd import format_fsd
 from burst.model.jobid import format_f58
@@ -37,7 +36,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         )
         saves = f"{judgement.worth:.2g}" if judgement.saved > 0 else "nothing"
         return (
-            f"starts {start_text(self.here, self.now)}; {self._online()}"
+            f"starts {self.here.text(self.now)}; {self._online()}"
             f"{self._cost()}, which rule {self.rule} does not pay: it saves {saves} of"
             f" the {judgement.required:g} h per node-hour that the rule asks for;"
             f" judged again {again}"

@@ -111,7 +111,7 @@ class CostReport:
         the cloud took nodes back. Only bursts that are known one by one count.
         """
         paid: list[PaidBurst] = [*self._settled, *self._records.entries.values()]
-        known = [burst for burst in paid if self._bears(burst)]
+        known = [burst for burst in paid if burst.is_for(self._userid)]
         latest = {
             f"{burst.provider}/{burst.offer}": burst
             for burst in sorted(known, key=lambda burst: burst.made)
@@ -120,7 +120,7 @@ class CostReport:
         ended: Counter[str] = Counter()
         reclaimed: Counter[str] = Counter()
         for settled in self._settled:
-            if self._counts(day_of(settled.made)) and self._bears(settled):
+            if self._counts(day_of(settled.made)) and settled.is_for(self._userid):
                 key = f"{settled.provider}/{settled.offer}"
                 ended[key] += 1
                 reclaimed[key] += settled.reclaimed
@@ -171,11 +171,6 @@ class CostReport:
     def _counts(self, period: str) -> bool:
         """Tell whether a day or month counts: it is not before the first day."""
         return period >= self._since[: len(period)]
-
-    def _bears(self, burst: PaidBurst) -> bool:
-        """Tell whether the user pays a part of what a burst costs."""
-        users = {payer.userid for payer in burst.payers}
-        return self._userid is None or self._userid in users
 
     def _theirs(self, group: Group) -> bool:
         return self._userid in (None, group.payer.userid)

@@ -13,9 +13,12 @@ from collections.abc import Iterable
 import msgspec
 
 from burst.model.burst import PriceSource
-from burst.model.jobid import JobId
+from burst.model.decision import clock_time, near_moment
+from burst.model.jobid import JobId, format_f58
 
 _HOUR_S = 3600.0
+_SOON_S = 600.0
+"""Nearer than this, in seconds, a time is told to the second."""
 JUDGED_AGAIN_S = 3600.0
 """Jobs that wait are judged when a job was submitted or has ended. If neither happens
 for this many seconds, they are judged again once one of them is late."""
@@ -40,6 +43,22 @@ class StartEstimate(msgspec.Struct, frozen=True, kw_only=True):
     start. None if it can start now, or never starts.
     """
 
+    def text(self, now: float) -> str:
+        """Return text as `on own nodes about 14:03 (13:40 to 15:10, when f3x ends)`."""
+        if math.isinf(self.earliest):
+            return "own nodes that are up cannot hold it"
+        if math.isinf(self.expected):
+            return "its start on own nodes cannot be predicted"
+        ends = f", when {format_f58(self.after)} ends" if self.after is not None else ""
+        expected = max(self.expected, now)
+        latest = max(self.latest, now)
+        about = "now" if expected <= now else f"about {_told(expected, now)}"
+        if expected == latest and not ends:
+            return f"on own nodes {about}"
+        until = "or later" if math.isinf(latest) else f"to {_told(latest, now)}"
+        within = f"{_told(self.earliest, now)} {until}"
+        return f"on own nodes {about} ({within}{ends})"
+
 
 class OnlineTime(msgspec.Struct, frozen=True, kw_only=True):
     """How long after `provision` a burst is online, in seconds."""
@@ -57,7 +76,7 @@ class Purchase(msgspec.Struct, frozen=True, kw_only=True):
     """How many are bought for the job; 0 if it fits on idle nodes, or on nodes that are
     bought anyway."""
     run_time: float
-    """For how long the job may run, in seconds: `RunTime.bound`."""
+    """For how long the job may run, in seconds."""
     online: OnlineTime
     teardown: float
     """For how many seconds the nodes cost money after the job has ended."""
@@ -107,7 +126,10 @@ def judge(
     down. If `required` is 0, a burst pays for every job that must wait here, even for
     less time than the nodes take to boot.
     """
-    saved = _hours_saved(here.expected, now + purchase.online.p50)
+    there = now + purchase.online.p50
+    # Nodes that never come save nothing, also where the job never starts here.
+    never = math.isinf(there)
+    saved = -math.inf if never else (here.expected - there) / _HOUR_S
     paid = purchase.online.p50 + purchase.run_time + purchase.teardown
     bought = purchase.nodes * paid / _HOUR_S if purchase.nodes else 0.0
     worth = _ratio(saved, bought)
@@ -126,11 +148,6 @@ def judged_again_at(starts: Iterable[float], now: float) -> float:
     return max(min(starts, default=math.inf) + LATE_S, now + JUDGED_AGAIN_S)
 
 
-def _hours_saved(here: float, there: float) -> float:
-    # Nodes that never come save nothing, also where the job never starts here.
-    return -math.inf if math.isinf(there) else (here - there) / _HOUR_S
-
-
 def _ratio(saved: float, bought: float) -> float:
     if not bought:
         return math.inf
@@ -138,3 +155,11 @@ def _ratio(saved: float, bought: float) -> float:
     if math.isinf(saved) and math.isinf(bought):
         return saved
     return saved / bought
+
+
+def _told(seconds: float, now: float) -> str:
+    if seconds <= now:
+        return "now"
+    if seconds - now < _SOON_S:
+        return clock_time(seconds)
+    return near_moment(seconds, now)

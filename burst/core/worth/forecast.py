@@ -9,9 +9,17 @@ skipped by sched-burst.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, KeysView, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    KeysView,
+    Mapping,
+    Sequence,
+    Set,
+)
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -30,13 +38,12 @@ from burst.core.worth.queue_order import (
     Scheduling,
     estimate_starts,
 )
-from burst.core.worth.separate_queues import separate_queues
 from burst.model.active_job import ActiveJob, QueuePicture
 from burst.model.hold import HELD_BY_US, Hold
 from burst.model.jobid import JobId
 from burst.model.lead import LeadView
 from burst.model.request import ResourceRequest
-from burst.model.scheduler import Scheduler
+from burst.model.scheduler import Order, Scheduler, order_of
 
 NEVER = StartEstimate(expected=math.inf, latest=math.inf, earliest=math.inf)
 """The estimate for a job that own nodes could not hold even if they were idle."""
@@ -187,3 +194,53 @@ def kind_of(job: ActiveJob) -> JobKind:
 def _run_time(job: ActiveJob, history: RunHistory, now: float) -> RunTime:
     elapsed = max(0.0, now - job.t_start) if job.t_start else 0.0
     return history.expect(kind_of(job), job.duration or math.inf, elapsed)
+
+
+_UNNAMED = "default"
+
+
+class SeparateQueue(NamedTuple):
+    """Jobs that wait for the same nodes, in their order."""
+
+    order: Order
+    jobs: list[PendingJob]
+    ranks: Set[int]
+    """Nodes on which they may run."""
+
+
+def separate_queues(
+    waiting: Sequence[PendingJob], scheduler: Scheduler, ranks: Set[int]
+) -> list[SeparateQueue]:
+    """Return the queues that have no node in common; `ranks` are all own nodes.
+
+    Fluxion serves each of them by itself, by its own policy: the first job of one does
+    not keep jobs of others waiting. Queues that share nodes count as one. Other
+    schedulers have one order for the jobs of all queues.
+    """
+    if not scheduler.is_fluxion:
+        return [SeparateQueue(scheduler.order, list(waiting), ranks)]
+    groups: list[tuple[Set[str], Set[int]]] = []
+    kinds = {(job.queue, id(job.need)): job.need[1] for job in waiting}
+    for (queue, _), admitted in kinds.items():
+        queues: Set[str] = {queue}
+        reached: Set[int] = ranks if admitted is None else admitted & ranks
+        apart = []
+        for each in groups:
+            if queue in each[0] or not reached.isdisjoint(each[1]):
+                queues, reached = queues | each[0], reached | each[1]
+            else:
+                apart.append(each)
+        groups = [*apart, (queues, reached)]
+    return [
+        SeparateQueue(
+            _order(queues, scheduler),
+            [job for job in waiting if job.queue in queues],
+            reached,
+        )
+        for queues, reached in groups
+    ]
+
+
+def _order(queues: Set[str], scheduler: Scheduler) -> Order:
+    names = {queue or _UNNAMED for queue in queues}
+    return order_of({name: scheduler.policies.get(name, "") for name in names})

@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
 
 from burst.core.worth.estimate import StartEstimate
 from burst.core.worth.history import JobKind
-from burst.model.jobid import JobId
+from burst.model.jobid import JobId, format_f58
 
 NEAR_S = 600.0
 """A forecast is good if the start is within so many seconds of what was expected."""
@@ -149,3 +150,30 @@ def grade_text(grade: Grade) -> str:
 def _groups(userid: int, size: int) -> Iterable[str]:
     """Return a job's groups, the smallest first."""
     return f"user/{userid}/size/{size}", f"user/{userid}", f"size/{size}", ALL
+
+
+def start_row(start: StartEstimate, grade: Grade | None, now: float) -> dict[str, Any]:
+    """Return the start for JSON: times in seconds since the epoch, None for never."""
+    after = start.after
+    return {
+        "text": start.text(now),
+        "expected": _finite(start.expected),
+        "earliest": _finite(start.earliest),
+        "latest": _finite(start.latest),
+        "after": None if after is None else format_f58(after),
+        "grade": None if grade is None else grade_row(grade),
+    }
+
+
+def grade_row(grade: Grade) -> dict[str, Any]:
+    """Return a grade for JSON."""
+    return {
+        "text": grade_text(grade),
+        "forecasts": grade.forecasts,
+        "near": round(grade.near / grade.forecasts, 3),
+        "inside": round(grade.inside / grade.forecasts, 3),
+    }
+
+
+def _finite(seconds: float) -> float | None:
+    return None if math.isinf(seconds) else round(seconds, 3)

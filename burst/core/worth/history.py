@@ -35,15 +35,6 @@ class RunTime(msgspec.Struct, frozen=True, gc=False):
     longest: float
     """What its time limit leaves; math.inf without one."""
 
-    @property
-    def bound(self) -> float:
-        """Return the run time for which nodes are bought: `Purchase.run_time`.
-
-        It is the time limit, so that no nodes are bought for a job because its kind was
-        short for once. Without a limit it is the expected run time.
-        """
-        return self.expected if math.isinf(self.longest) else self.longest
-
 
 class JobKind(msgspec.Struct, frozen=True, gc=False):
     """What jobs have in common that probably run equally long."""

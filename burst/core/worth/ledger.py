@@ -151,6 +151,10 @@ class PaidBurst(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """All payers that the burst is for."""
         return frozenset(share.payer for share in self.shares)
 
+    def is_for(self, userid: int | None) -> bool:
+        """Tell whether a user pays a part of what it costs; None is for all users."""
+        return userid is None or userid in {payer.userid for payer in self.payers}
+
 
 class Entry(PaidBurst, frozen=True, kw_only=True, omit_defaults=True):
     """A burst that may still cost money."""

@@ -95,15 +95,11 @@ def learn_times(tx: Transaction) -> None:
         kind = kind_of(lease.offer, lease.nodes)
         if event.name == "online":
             after = known.learn(kind, online=_since(burst, ("provision-start",)))
-        elif not _was_online(burst):
+        elif burst.first("online") is None:
             continue
         else:
             after = known.learn(kind, teardown=_since(burst, _OUT_OF_USE))
         tx.times[lease.provider] = after
-
-
-def _was_online(burst: Burst) -> bool:
-    return any(event.name == "online" for event in burst.events)
 
 
 def _since(burst: Burst, names: Sequence[str]) -> float | None:

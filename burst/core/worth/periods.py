@@ -128,21 +128,20 @@ def month_of(period: str) -> str:
 
 def merge_old(
     periods: Mapping[str, Period], unreadable: Container[str], now: float
-) -> dict[str, Period | None]:
-    """Return the months into which old days are merged, and None for each such day.
+) -> dict[str, Period]:
+    """Return the periods with old days merged into their months.
 
     `unreadable` are keys of records; a month that cannot be read is not added to.
     """
-    changes: dict[str, Period | None] = {}
+    found = dict(periods)
     days = sorted(filter(_is_day, periods))
     before = day_of(now - KEPT_DAYS * _DAY_S)
     for name in days[:-KEPT_DAYS]:
         month = month_of(name)
         if name < before and f"ledger/{month}" not in unreadable:
-            known = changes.get(month) or periods.get(month) or Period()
-            changes[month] = known.plus(periods[name].groups, periods[name].bursts)
-            changes[name] = None
-    return changes
+            day = found.pop(name)
+            found[month] = found.get(month, Period()).plus(day.groups, day.bursts)
+    return found
 
 
 def _is_day(period: str) -> bool:

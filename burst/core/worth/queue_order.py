@@ -9,6 +9,7 @@ change nothing.
 from __future__ import annotations
 
 import math
+import operator
 from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -85,9 +86,8 @@ def estimate_starts(
             gone.add(place)
         return place in gone
 
-    def simulated(
-        pick: Callable[[RunTime], float], leaves: Leaves | None
-    ) -> list[Start]:
+    def simulated(which: str, leaves: Leaves | None) -> list[Start]:
+        pick = operator.attrgetter(which)
         ends = sorted(
             End(now + pick(r.run_time), r.job, r.job, r.share) for r in running
         )
@@ -96,9 +96,9 @@ def estimate_starts(
         return simulate_queue(now, room, ends, queue, as_asked)
 
     asks = None if scheduling.leaves is None else asked
-    expected_starts = simulated(lambda run_time: run_time.expected, asks)
+    expected_starts = simulated("expected", asks)
     left = (lambda place, _: place in gone) if gone else None
-    bounds = [simulated(pick, left) for pick in (_shortest, _longest)]
+    bounds = [simulated(which, left) for which in ("shortest", "longest")]
     return {
         job.job: StartEstimate(
             expected=expected,
@@ -110,14 +110,6 @@ def estimate_starts(
             waiting, expected_starts, *bounds, strict=True
         )
     }
-
-
-def _shortest(run_time: RunTime) -> float:
-    return run_time.shortest
-
-
-def _longest(run_time: RunTime) -> float:
-    return run_time.longest
 
 
 def simulate_queue(
@@ -222,7 +214,9 @@ class _Simulation:
                 return
             if start[0] > until:
                 return
-            self._skip_to(start, later)
+            # Go on from then, when all that ends until then has ended.
+            self._room, (self._now, self._after) = later, start
+            self._next_end = self._first_after(self._now)
             self._note_end(first, share)
 
     def _never(self, indices: Iterable[int]) -> None:
@@ -305,12 +299,6 @@ class _Simulation:
         self._now, _, self._after, share = self._ends[self._next_end]
         self._room.give_shares(share)
         self._next_end += 1
-
-    def _skip_to(self, start: Start, later: OwnRoom) -> None:
-        """Go on from the time of a start, when all that ends until then has ended."""
-        self._room = later
-        self._now, self._after = start
-        self._next_end = self._first_after(self._now)
 
     def _first_after(self, at: float) -> int:
         """Return the index of the first end after a time."""

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 import msgspec
 
@@ -22,6 +23,14 @@ from burst.config.intervals import (
     parse_nodes,
 )
 from burst.config.policy import as_tuple
+from burst.errors import JobspecError
+from burst.model.request import (
+    parse_attributes,
+    parse_bank,
+    parse_duration,
+    parse_name,
+    parse_queue,
+)
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 _NO_IDS: Mapping[str, int] = MappingProxyType({})
@@ -213,3 +222,49 @@ def minute_of_week(now: float) -> int:
     """Return the minutes since Monday 0:00, by the clocks of this host's time zone."""
     local = datetime.datetime.fromtimestamp(now, datetime.UTC).astimezone()
     return local.weekday() * DAY_MINUTES + local.hour * 60 + local.minute
+
+
+_OTHERS = PolicyRule(name="others", worth=0.0)
+
+
+def marking(
+    rules: Sequence[PolicyRule], userids: Mapping[str, int]
+) -> Callable[[int, Mapping[str, Any]], bool] | None:
+    """Return a function that tells whether a rule may mark a user's jobspec.
+
+    None if no rule marks jobs. The function may say yes too often: each tick checks
+    hours, the number of nodes, a user's default bank, and rules that come before.
+    """
+    wide = [
+        msgspec.structs.replace(
+            rule, match=msgspec.structs.replace(rule.match, hours=None, nodes=None)
+        )
+        for rule in rules
+        if rule.mark
+    ]
+    if not wide:
+        return None
+    of_any_bank = [
+        msgspec.structs.replace(
+            rule, match=msgspec.structs.replace(rule.match, bank=None)
+        )
+        for rule in wide
+    ]
+    found = RuleSet([*wide, _OTHERS], userids)
+    without_bank = RuleSet([*of_any_bank, _OTHERS], userids)
+
+    def may_burst(userid: int, jobspec: Mapping[str, Any]) -> bool:
+        try:
+            facts = JobFacts(
+                userid=userid,
+                queue=parse_queue(jobspec),
+                bank=parse_bank(jobspec),
+                name=parse_name(jobspec),
+                attributes=parse_attributes(jobspec),
+                duration=parse_duration(jobspec),
+            )
+        except JobspecError:
+            return False
+        return (found if facts.bank else without_bank).find(facts, 0.0).mark
+
+    return may_burst

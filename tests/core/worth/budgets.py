@@ -4,7 +4,8 @@
 import datetime
 
 from burst.config import BudgetMatch, BudgetSettings
-from burst.core.worth.budget import Accounts, Budgets, Commitment
+from burst.core.records import Records
+from burst.core.worth.budget import Budgets, Commitment
 from burst.core.worth.ledger import Costs, Entry, Payer, SettledBurst, Share
 from burst.core.worth.money import UNIT, Money
 from burst.core.worth.periods import Group, Period
@@ -70,10 +71,9 @@ def settled_burst(name, made=NOON, **changes):
 
 
 def budgets(*each, entries=(), now=NOON, userids=(), unreadable=(), **periods):
-    accounts = Accounts(
+    records = Records(
         entries={one.burst: one for one in entries},
         periods={f"2026-11-{int(day[1:]):02}": one for day, one in periods.items()},
         unreadable=dict.fromkeys(unreadable, "spoiled"),
-        userids=dict(userids),
     )
-    return Budgets(each, accounts, now)
+    return Budgets(each, records, dict(userids), now)

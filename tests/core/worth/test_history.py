@@ -36,11 +36,6 @@ def test_without_a_past_the_limit_is_expected() -> None:
     assert RunHistory().expect(KIND, math.inf).expected == math.inf
 
 
-def test_bought_is_the_limit_or_what_is_expected_without_one() -> None:
-    assert after(60.0).expect(KIND, LIMIT, 30.0).bound == LIMIT - 30.0
-    assert after(60.0).expect(KIND, math.inf, 30.0).bound == 30.0
-
-
 def test_the_newest_run_counts_most() -> None:
     found = after(100.0, 295.0).expect(KIND, LIMIT)
     assert found.longest == LIMIT

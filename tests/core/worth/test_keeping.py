@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from burst.core.worth.keeping import break_even, kept_idle
+from burst.core.cost import break_even, kept_idle
 from burst.core.worth.ledger import Payer
 from burst.core.worth.stage_times import ProviderTimes
 from burst.model.burst import State

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 from typing import Any
 
-from burst.core.worth.marks import marking
+from burst.core.worth.rules import marking
 from tests.builders import settings
 
 

@@ -86,28 +86,26 @@ def test_days_are_merged_into_their_month_once_no_budget_is_for_them():
     found = days(51, 52, *range(KEPT_DAYS))
     found["2026-10"] = Period().plus([(group(), costs(7))], 4)
 
-    changes = periods.merge_old(found, {}, NOON)
+    merged = periods.merge_old(found, {}, NOON)
 
-    assert changes == {
-        day_before(51): None,
-        day_before(52): None,
-        "2026-10": Period(((group(), costs(9)),), 6),
-    }
-    assert periods.merge_old(found, {"ledger/2026-10": ""}, NOON) == {}
+    month = {"2026-10": Period(((group(), costs(9)),), 6)}
+    assert merged == days(*range(KEPT_DAYS)) | month
+    assert periods.merge_old(found, {"ledger/2026-10": ""}, NOON) == found
 
 
 def test_no_day_is_merged_that_only_a_clock_that_is_ahead_calls_old():
     found = days(*range(KEPT_DAYS))
-    assert periods.merge_old(found, {}, NOON + 400 * DAY) == {}
+    assert periods.merge_old(found, {}, NOON + 400 * DAY) == found
 
 
 def test_no_day_is_merged_that_is_not_old_by_a_clock_that_is_behind():
     found = days(*range(KEPT_DAYS), 20_000)
     long_ago = NOON - 20_000 * DAY
-    assert periods.merge_old(found, {}, long_ago) == {}
-    assert periods.merge_old(found, {}, NOON).keys() == {
-        day_before(20_000),
-        periods.month_of(day_before(20_000)),
+    assert periods.merge_old(found, {}, long_ago) == found
+    month = periods.month_of(day_before(20_000))
+    assert periods.merge_old(found, {}, NOON) == {
+        **days(*range(KEPT_DAYS)),
+        month: found[day_before(20_000)],
     }
 
 

@@ -7,11 +7,11 @@ from burst.core import lifecycle
 from burst.core.plan.demands import Demand
 from burst.core.plan.offers import provider_offers
 from burst.core.plan.purchases import Purchases
-from burst.core.worth.budget import NO_BUDGETS
+from burst.core.records import Records
 from burst.model.burst import BurstId, Isolated
 from burst.model.jobid import JobId
-from tests.builders import T0, offer, settings, whole
-from tests.core.worth.budgets import NOON, budget, budgets, entry
+from tests.builders import T0, but, offer, settings, whole
+from tests.core.worth.budgets import NOON, budget, entry
 from tests.core.worth.money_sim import DEADLINES, PROVISION
 from tests.lifecycles import LEASE
 
@@ -20,11 +20,11 @@ SETTINGS = settings(
     providers={"local": {"type": "fake", "provision": PROVISION}},
 )
 ONE = JobId(1)
+NOTHING = Records()
 
 
-def purchases(found=None):
-    found = budgets(budget(1e6)) if found is None else found
-    return Purchases(found, SETTINGS, lambda _: None, T0)
+def purchases(*budgets, records=NOTHING, now=T0):
+    return Purchases(records, but(SETTINGS, budget=budgets), {}, lambda _: None, now)
 
 
 def candidate():
@@ -49,14 +49,14 @@ def demand(job=ONE, **fields):
     ],
 )
 def test_a_node_is_bought_for_as_long_as_the_burst_may_live(asked, seconds):
-    bought = purchases().buy(candidate(), asked, 1)
+    bought = purchases(budget(1e6)).buy(candidate(), asked, 1)
     assert bought is not None
     assert bought.until == T0 + seconds
     assert bought.amount == seconds * 1_000_000
 
 
 def test_without_budgets_nothing_is_counted():
-    found = purchases(NO_BUDGETS)
+    found = purchases()
     assert found.buy(candidate(), demand(), 1) is None
     assert found.refuse(candidate(), demand(), 1) is None
     assert found.key(demand()) == ()
@@ -68,8 +68,7 @@ def test_without_budgets_nothing_is_counted():
 def test_a_burst_grows_within_the_budgets_for_as_long_as_it_is_reserved_for(limit, may):
     """Two hours are reserved; another node is two more, and both come a bit later."""
     reserved = entry(2, provider="local")
-    limited = budgets(budget(limit), entries=[reserved])
-    found = Purchases(limited, SETTINGS, lambda _: None, NOON)
-    live = lifecycle.begin(LEASE, {}, NOON)
-    found.know({reserved.burst: live}, {reserved.burst: reserved})
+    live = {reserved.burst: lifecycle.begin(LEASE, {}, NOON)}
+    records = Records(bursts=live, entries={reserved.burst: reserved})
+    found = purchases(budget(limit), records=records, now=NOON)
     assert found.grow(reserved.burst, 1) is may

@@ -5,8 +5,7 @@ import time
 import pytest
 
 from burst.core.worth.estimate import StartEstimate
-from burst.core.worth.grades import Grade
-from burst.core.worth.start_text import start_row, start_text
+from burst.core.worth.grades import Grade, start_row
 from burst.model.jobid import JobId, parse_jobid
 
 NOW = time.mktime((2026, 3, 1, 13, 30, 0, 0, 0, -1))
@@ -56,7 +55,7 @@ def estimate(early: float, expected: float, late: float, after: JobId | None = F
     ],
 )
 def test_a_start_is_told(start: StartEstimate, text: str) -> None:
-    assert start_text(start, NOW) == text
+    assert start.text(NOW) == text
 
 
 def test_the_row_has_numbers_and_nothing_that_json_lacks() -> None:

@@ -3,7 +3,7 @@
 
 import pytest
 
-from burst.core.worth.usage import usage_line, usage_lines
+from burst.core.cost import usage_line, usage_lines
 from burst.model.accounting import AccountingFacts, UsageWeights
 from burst.model.shape import Shape
 from tests.builders import but, identity, view, world
