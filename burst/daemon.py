@@ -330,6 +330,7 @@ class Daemon:
     def _leave_bursts(self) -> None:
         """Take down the bursts of a lead that was lost for good, or log how to."""
         if self._left is not None:
+            self._show_alive(self._settings.deadlines.reap)
             self._left.end(self._lines)
 
     def _await_address(self, identity: LeadIdentity) -> bool:
@@ -357,10 +358,11 @@ class Daemon:
         self._show_alive()
         return require_reachable_address(identity, settings)
 
-    def _show_alive(self) -> None:
+    def _show_alive(self, busy_s: float = 0.0) -> None:
+        """Show that the daemon is alive, and will not show it again for `busy_s`."""
         daemon = self._settings.daemon
-        self._alive.touch(daemon.alive)
-        self._state.beat(daemon.cadence)
+        self._alive.touch(daemon.alive, busy_s)
+        self._state.beat(max(busy_s, daemon.cadence))
 
 
 def _may_come(error: BurstError) -> bool:
