@@ -221,7 +221,9 @@ class Daemon:
             if self._stopping:
                 self._stop(session)
             else:
-                # The next session reads the records again, and moves their times.
+                # The next session reads the records again, and moves their times. The
+                # lead may be lost before that.
+                self._left = BurstsLeft.of(session, self._path)
                 why = f"the system clock was set by {format_fsd(step)}"
                 log.say("%s; the daemon starts again", why)
         except LeadGone as error:

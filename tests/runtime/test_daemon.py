@@ -18,6 +18,7 @@ from burst.lead import no_known_jobs
 from burst.model.burst import Burst
 from burst.model.lead import JobState
 from burst.model.record import encode_record
+from burst.runtime.clock import ClockMark
 from tests.builders import whole
 from tests.fakes import FakeLead, WatchedLead
 from tests.lifecycles import WHOLE_WAY, run
@@ -217,6 +218,29 @@ def test_a_daemon_that_cannot_serve_the_lead_again_tells_how_to_delete_bursts(
     assert f"{burst.id} of provider local: to delete what is left" in told
     assert "burst gc --provider local --owner " in told
     assert "deleting all bursts" not in told
+
+
+def test_a_lead_that_is_lost_after_a_step_of_the_clock_leaves_no_burst_untold(
+    said: Callable[[], str],
+) -> None:
+    lead, burst = lead_with_a_burst()
+    leads = [RaisingLead("identity", LeadGone("nobody there")), lead]
+    tables = {"local": {"type": "local"}}
+    settings = parse({"providers": tables}, "x.toml")
+
+    def step() -> None:
+        clock = lead.wake.__self__.clock
+        clock.mark = ClockMark(clock.mark.boot, clock.mark.offset - 7200.0)
+        lead.wake()
+
+    lead.at_observe = step
+    log.start("text")
+    daemon = Daemon(lambda: settings, None, lambda _: leads.pop(), reconnect_limit=0.0)
+    with pytest.raises(LeadError, match="did not come back"):
+        daemon.run()
+    told = said()
+    assert "the system clock was set by 2h" in told
+    assert f"{burst.id} of provider local: to delete what is left" in told
 
 
 def lead_with_a_burst() -> tuple[WatchedLead, Burst]:
