@@ -83,6 +83,8 @@ class Daemon:
         """Whether the lead that was lost last had announced its shutdown."""
         self._stopping = False
         self._stop_at_once = False
+        self._leaving = False
+        """Whether bursts of a lead that was lost for good are being deleted."""
         self._reloads = SettingsReloader(read, path, self._wakeup, self._prepare)
 
     def run(self) -> None:
@@ -131,10 +133,15 @@ class Daemon:
             self._left = None
 
     def stop(self) -> None:
-        """Make `run` return. A second call also ends the deletion of bursts."""
+        """Make `run` return. A second call also ends the deletion of bursts.
+
+        It is called by signal handlers, in the thread of `run`.
+        """
         self._stop_at_once = self._stopping
         self._stopping = True
         self._wakeup.wake()
+        if self._leaving and self._stop_at_once:
+            raise KeyboardInterrupt  # out of a wait for a provider
 
     def reload(self) -> None:
         """Read the settings again before the next tick."""
@@ -331,9 +338,16 @@ class Daemon:
 
     def _leave_bursts(self) -> None:
         """Take down the bursts of a lead that was lost for good, or log how to."""
-        if self._left is not None:
-            self._show_alive(self._settings.deadlines.reap)
+        if self._left is None:
+            return
+        self._show_alive(self._settings.deadlines.reap)
+        self._leaving = True
+        try:
             self._left.end(self._lines)
+        except KeyboardInterrupt:
+            self._left.say_commands()
+        finally:
+            self._leaving = False
 
     def _await_address(self, identity: LeadIdentity) -> bool:
         """Return True once followers could reach the lead at the configured address.
