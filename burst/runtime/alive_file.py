@@ -33,10 +33,11 @@ class AliveFile:
         """
         if not path:
             return
-        until = time.time() + min(busy_s, _LONGEST_S)
         try:
             Path(path).touch()
-            os.utime(path, (until, until))
+            if busy_s:  # only the file's owner may set such a time
+                until = time.time() + min(busy_s, _LONGEST_S)
+                os.utime(path, (until, until))
         except OSError as error:
             if str(error) != self._told:
                 self._told = str(error)
