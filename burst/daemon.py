@@ -83,6 +83,8 @@ class Daemon:
         """Whether the lead that was lost last had announced its shutdown."""
         self._stopping = False
         self._stop_at_once = False
+        self._leaving = False
+        """Whether bursts of a lead that was lost for good are being deleted."""
         self._reloads = SettingsReloader(read, path, self._wakeup, self._prepare)
 
     def run(self) -> None:
@@ -131,10 +133,15 @@ class Daemon:
             self._left = None
 
     def stop(self) -> None:
-        """Make `run` return. A second call also ends the deletion of bursts."""
+        """Make `run` return. A second call also ends the deletion of bursts.
+
+        It is called by signal handlers, in the thread of `run`.
+        """
         self._stop_at_once = self._stopping
         self._stopping = True
         self._wakeup.wake()
+        if self._leaving and self._stop_at_once:
+            raise KeyboardInterrupt  # out of a wait for a provider
 
     def reload(self) -> None:
         """Read the settings again before the next tick."""
@@ -221,7 +228,9 @@ class Daemon:
             if self._stopping:
                 self._stop(session)
             else:
-                # The next session reads the records again, and moves their times.
+                # The next session reads the records again, and moves their times. The
+                # lead may be lost before that.
+                self._left = BurstsLeft.of(session, self._path)
                 why = f"the system clock was set by {format_fsd(step)}"
                 log.say("%s; the daemon starts again", why)
         except LeadGone as error:
@@ -329,8 +338,16 @@ class Daemon:
 
     def _leave_bursts(self) -> None:
         """Take down the bursts of a lead that was lost for good, or log how to."""
-        if self._left is not None:
+        if self._left is None:
+            return
+        self._show_alive(self._settings.deadlines.reap)
+        self._leaving = True
+        try:
             self._left.end(self._lines)
+        except KeyboardInterrupt:
+            self._left.say_commands()
+        finally:
+            self._leaving = False
 
     def _await_address(self, identity: LeadIdentity) -> bool:
         """Return True once followers could reach the lead at the configured address.
@@ -357,10 +374,11 @@ class Daemon:
         self._show_alive()
         return require_reachable_address(identity, settings)
 
-    def _show_alive(self) -> None:
+    def _show_alive(self, busy_s: float = 0.0) -> None:
+        """Show that the daemon is alive, and will not show it again for `busy_s`."""
         daemon = self._settings.daemon
-        self._alive.touch(daemon.alive)
-        self._state.beat(daemon.cadence)
+        self._alive.touch(daemon.alive, busy_s)
+        self._state.beat(max(busy_s, daemon.cadence))
 
 
 def _may_come(error: BurstError) -> bool:

@@ -222,9 +222,10 @@ class FluxInstance(LastingInstance, SharedInstance):
         """The owner's `flux.Flux`, until the lead is killed or stopped."""
         return self._handle
 
-    def rpc(self, topic: str, payload: Mapping[str, Any]) -> Any:
-        """Ask a service, as the owner."""
-        asked = self._handle.rpc(topic, dict(payload))
+    def rpc(self, topic: str, payload: Mapping[str, Any] | str) -> Any:
+        """Ask a service, as the owner; a text is sent as it is."""
+        sent = payload if isinstance(payload, str) else dict(payload)
+        asked = self._handle.rpc(topic, sent)
         return asked.wait_for(HANG_S).get()
 
     def submit_job(self, job: Submission) -> JobId:

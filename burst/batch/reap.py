@@ -20,7 +20,7 @@ from burst.model.fsd import format_fsd
 from burst.provider import Provider
 from burst.runtime import provider_registry
 from burst.runtime.last_call import ProviderBurst
-from burst.runtime.reap_bursts import observe_each, reap_until_gone
+from burst.runtime.reap_bursts import call_each, reap_until_gone
 
 SUBMIT_DEADLINE_S = 600.0
 """How long Flux may take to know a lead's job after its directory was made; it takes a
@@ -105,7 +105,7 @@ def _bursts_of(
     """Return the bursts of providers, and why the other providers did not tell."""
     found: list[ProviderBurst] = []
     failed = {f"provider {name}": "no answer" for name in providers}
-    for name, result in observe_each(providers).items():
+    for name, result in call_each(providers).items():
         failed[f"provider {name}"] = result.note
         if result.outcome is Outcome.OK:
             del failed[f"provider {name}"]

@@ -60,10 +60,10 @@ def result_style(row: Mapping[str, Any]) -> str:
     return _RESULTS.get(row["result"] or "", "")
 
 
-def may_be_terminal(stream: TextIO | None) -> bool:
-    """Return whether rich may take the stream, None if closed, for a terminal."""
+def may_be_terminal(stream: TextIO) -> bool:
+    """Return whether rich may take the stream for a terminal."""
     told = any(map(os.environ.get, ("FORCE_COLOR", "TTY_COMPATIBLE")))
-    return stream is not None and (told or stream.isatty())
+    return told or stream.isatty()
 
 
 def plain_text(line: Line) -> str:
@@ -76,7 +76,7 @@ def print_text(line: Line) -> None:
 
     Control characters are replaced, since the line may have text that a user wrote.
     """
-    if sys.stdout is None or not sys.stdout.isatty():
+    if not sys.stdout.isatty():
         click.echo(printable(plain_text(line)))
         return
     from burst.cli import terminal  # noqa: PLC0415 - see above

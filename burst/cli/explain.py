@@ -17,7 +17,7 @@ from burst.cli.listing import print_json
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.core.job_end import BY_BURST, JobEnd, end_of
-from burst.errors import BurstError, Denied, LeadError, NoDaemon
+from burst.errors import MALFORMED, BurstError, Denied, LeadError, NoDaemon
 from burst.lead import Lead
 from burst.model.jobid import parse_jobid
 
@@ -91,7 +91,7 @@ def _end_of(lead: Lead, name: str) -> JobEnd | None:
     """Return how a job ended; None if the lead does not know or may not tell us."""
     try:
         return end_of(lead.events(parse_jobid(name)))
-    except (Denied, LeadError, KeyError, TypeError, ValueError):
+    except (Denied, LeadError, *MALFORMED):
         return None
 
 

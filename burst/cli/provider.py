@@ -17,7 +17,7 @@ from burst.config import Settings
 from burst.errors import ConfigError
 from burst.model.finding import Level
 from burst.provider import Provider
-from burst.runtime.provider_registry import load_providers
+from burst.runtime.provider_registry import load_provider
 
 
 @click.group(cls=CommandGroup)
@@ -56,4 +56,4 @@ def _make(settings: Settings, name: str) -> Provider:
             f"there is no enabled provider {name!r} in the settings",
             f"there are {', '.join(enabled) or 'none'}; use -c to name other settings",
         )
-    return load_providers(settings, f"check-{secrets.token_hex(3)}")[name]
+    return load_provider(name, table, f"check-{secrets.token_hex(3)}")

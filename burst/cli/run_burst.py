@@ -3,20 +3,17 @@
 
 from __future__ import annotations
 
-import io
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import EntryPoint
-from typing import IO, Any, cast
+from typing import Any
 
 import click
 import msgspec
-from rich.console import Console
-from rich.markup import escape
-from rich.status import Status
 
 from burst import log
 from burst.cli.complete_names import complete_provider, complete_slot_name
+from burst.cli.progress import show_wait
 from burst.cli.run_burst_options import GivenFlags, provider_flag_options
 from burst.cli.signals import signals_as_ctrl_c
 from burst.cli.target import Target, run_command, target_options
@@ -30,6 +27,7 @@ from burst.config import ProviderTable, Settings
 from burst.errors import BurstError, ConfigError, NoDaemon
 from burst.lead import PING_S, Lead
 from burst.model.burst import BurstId
+from burst.model.printable import printable
 from burst.model.ranks import parse_hostlist
 from burst.provider_type import usual_type
 from burst.runtime.burst_access import access_commands
@@ -176,10 +174,9 @@ class _ManualBurst:
     def _without_daemon(self, lead: Lead, settings: Settings, slot: str) -> None:
         provider = self._provider
         log.start("text", level="warning")
-        console = Console(file=cast(IO[str], _StandardError()))
         reads = "reading the lead and the offers"
-        with signals_as_ctrl_c(), console.status(reads) as spinner:
-            show = _ProgressLines(console, spinner)
+        with signals_as_ctrl_c(), show_wait(reads) as update:
+            show = _ProgressLines(update)
             settings = manual_burst_settings(settings, provider, slot)
             one = ManualBurst(lead, settings)
 
@@ -195,7 +192,7 @@ class _ManualBurst:
                     rows = [wait(burst, "online")]
             except KeyboardInterrupt:
                 if not self._wanted["down"]:
-                    spinner.update("taking down what was made; Ctrl-C again leaves it")
+                    update("taking down what was made; Ctrl-C again leaves it")
                     for burst in one.undo(slot):
                         wait(burst, "inactive")
                 raise
@@ -227,43 +224,23 @@ class _ManualBurst:
             click.echo(f"it stays until: {' '.join([*again, *self._flags.words()])}")
 
 
-class _StandardError(io.TextIOBase):
-    """Standard error, which drops what nobody reads any more.
+class _ProgressLines:
+    """Shows the state of a burst, and prints a line for each change.
 
-    The terminal may go, or the reader of a pipe; neither ends what runs. For a broken
-    pipe, rich would end the program and redirect standard output to /dev/null.
+    The terminal may go, or the reader of a pipe; neither ends what runs.
     """
 
-    def __init__(self) -> None:
-        # rich replaces sys.stderr while it shows a spinner.
-        self._stream = sys.stderr
-
-    def write(self, text: str) -> int:
-        write_while_read(self._stream, text)
-        return len(text)
-
-    def isatty(self) -> bool:
-        return self._stream.isatty()
-
-    def fileno(self) -> int:
-        return self._stream.fileno()
-
-
-class _ProgressLines:
-    """Shows the state of a burst, and prints a line for each change."""
-
-    def __init__(self, console: Console, spinner: Status) -> None:
-        self._console = console
-        self._spinner = spinner
+    def __init__(self, update: Callable[[str], None]) -> None:
+        self._update = update
         self._last = ""
 
     def __call__(self, row: dict[str, Any]) -> None:
-        line = line_of(row)
+        line = printable(line_of(row))
         if line == self._last:
             return
         self._last = line
-        self._spinner.update(escape(line))
-        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+        self._update(line)
+        write_while_read(sys.stderr, f"{line}\n")
 
 
 def _check_size(size: int, hosts: Sequence[str], slot: str) -> None:

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 import click
 import msgspec
@@ -36,6 +36,9 @@ CONFIG_PLACE = click.Path(path_type=Path, resolve_path=True)
 def run_command(command: click.Command) -> None:
     """Run as a program; a BurstError ends it with status 1 and one line."""
     warnings.showwarning = log.show_warning
+    # Where the shell has closed one of them (>&-), nobody reads what is printed.
+    sys.stdout = sys.stdout or _nowhere()
+    sys.stderr = sys.stderr or _nowhere()
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         # Jobids and names may have characters that the locale's encoding lacks.
         sys.stdout.reconfigure(errors="replace")
@@ -53,6 +56,10 @@ def run_command(command: click.Command) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         where = f"{error.filename}: " if error.filename else ""
         _end(command, f"{where}{error.strerror}")
+
+
+def _nowhere() -> TextIO:
+    return os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
 
 
 def _end(command: click.Command, why: str) -> NoReturn:

@@ -20,12 +20,12 @@ from typing import Any
 
 from burst.errors import MALFORMED, BurstError
 from burst.flux.finish_job import POST
-from burst.flux.intake import QUEUE
 from burst.flux.rpc import Query, RpcClient
 from burst.lead import JobFailures
 from burst.model.confinement import confine, confine_waiting
 from burst.model.jobid import JobId
 
+QUEUE = "attributes.system.queue"
 _CONSTRAINTS = "attributes.system.constraints"
 _GETATTR = "job-manager.getattr"
 

@@ -24,7 +24,7 @@ from typing import Any
 
 from burst.core.job_end import is_fatal
 from burst.decode import from_plain
-from burst.errors import MALFORMED, BurstError, LeadError
+from burst.errors import MALFORMED, BurstError, JobspecError, LeadError
 from burst.flux.rpc import Query, RequestFailed, RpcClient, ServiceMissing
 from burst.flux.store import NAMESPACE, kvs_operation
 from burst.model.event import Event
@@ -48,20 +48,23 @@ def finish_job(client: RpcClient, job: JobId, exit_status: int, output: str) -> 
     """Give a held job this exit status, 0 to 255, and its output.
 
     Returns False if that is not possible, and the job has to be ended by an exception:
-    it is not held, its Flux is older than 0.61, or the instance has scripts that run
-    before or after each job, which need an allocation. An earlier attempt that a crash
-    interrupted is completed. Raises LeadError if the job is gone, Unreadable.
+    it is not held, its events cannot be read, its Flux is older than 0.61, or the
+    instance has scripts that run before or after each job, which need an allocation. An
+    earlier attempt that a crash interrupted is completed. Raises LeadError if the job
+    is gone, Unreadable.
     """
-    events = _read_events(client, job)
+    try:
+        events = _read_events(client, job)
+    except JobspecError:
+        return False  # such as for a memo of its user that nests too deeply
+    begun = _is_begun(events)
     if any(map(is_fatal, events)):
         # The job stays in CLEANUP while our prolog is open.
-        _post(client, job, [_CLOSE] if _is_begun(events) else [])
+        _post(client, job, [_CLOSE] if begun else [])
         return True
-    if _has_scripts(client):
+    if _has_scripts(client) or not (begun or _is_held(events)):
         return False
-    if not _is_begun(events):
-        if not _is_held(events):
-            return False
+    if not begun:
         _write_output(client, job, output)
         try:
             _post(client, job, _BEGIN)
@@ -116,7 +119,7 @@ def _has_scripts(client: RpcClient) -> bool:
 
 
 def _read_events(client: RpcClient, job: JobId) -> list[Event]:
-    """Return all events of an active job up to now. Raises LeadError."""
+    """Return all events of an active job up to now. Raises LeadError, JobspecError."""
     request = {"id": job, "attrs": ["eventlog"]}
     try:
         found = client.ask("job-manager.getattr", request)["eventlog"]

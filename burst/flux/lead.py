@@ -14,19 +14,22 @@ from burst.errors import BurstError, LeadError
 from burst.flux.accounting import read_associations
 from burst.flux.base_lead import BaseLead
 from burst.flux.bindings import check_version
-from burst.flux.confine import confine_jobs
+from burst.flux.confine import QUEUE, confine_jobs
 from burst.flux.finish_job import finish_job
 from burst.flux.frobnicator import check_users_apart
 from burst.flux.handle import Handle, library_version
 from burst.flux.housekeeping import Housekeeping, end_housekeeping
 from burst.flux.identity import parse_access, parse_queues, read_identity
-from burst.flux.intake import QUEUE, prepare_queues, send_leases, send_starts
 from burst.flux.journal import Journal
-from burst.flux.queue_changes import enqueue_jobs
-from burst.flux.queues import read_queues
+from burst.flux.queues import enqueue_jobs, prepare_queues, read_queues
 from burst.flux.ranks import read_ranks
 from burst.flux.rpc import RpcClient, read_attribute
-from burst.flux.scheduler import SchedulerReader, check_scheduler
+from burst.flux.scheduler import (
+    SchedulerReader,
+    check_scheduler,
+    send_leases,
+    send_starts,
+)
 from burst.flux.scheduler_status import SchedulerStatus
 from burst.flux.service import FluxService, call_service
 from burst.flux.store import FluxStore, SharedStore

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Reads which scheduler and policy the lead has; checks that bursts work with it."""
+"""Reads which scheduler and policy the lead has; checks that bursts work with it.
+
+Also tells sched-burst which ranks are leased, and when jobs are expected to start.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +13,20 @@ from typing import Any
 
 from burst import log
 from burst.config import IntakeSettings
-from burst.errors import ConfigError, Unreadable
+from burst.errors import ConfigError, LeadError, Unreadable
 from burst.flux.node_set import parse_nodes
-from burst.flux.rpc import RpcClient
+from burst.flux.rpc import RpcClient, ServiceMissing
 from burst.model.confinement import LENT
 from burst.model.finding import Finding, wrong
+from burst.model.jobid import JobId, format_f58
+from burst.model.lead import LeasedRanks
 from burst.model.ranks import format_idset, parse_idset
 from burst.model.resource_set import resource_set
 from burst.model.scheduler import FLUXION, MATCHER, Order, Scheduler, order_of
 
 SCHEDULER = "sched-burst"
 """Name of our scheduler module, and of its service."""
+OR_HOLD = 'or set [intake] mode = "hold", which needs no setup'
 GRAPH_ADVICE = (
     "remove the key `scheduling` from R, and [resource] scheduling from the lead's"
     " configuration, so that Fluxion makes its graph from all of R; then restart the"
@@ -217,13 +223,34 @@ def check_scheduler(client: RpcClient, intake: IntakeSettings) -> None:
             f"[intake] mode is scheduler, but the loaded scheduler is"
             f" {scheduler.name}: jobs that wait for absent nodes would block its queue",
             f"burst setup installs {SCHEDULER}; then run flux module remove"
-            f" {scheduler.name} and flux modprobe load {SCHEDULER}, or set [intake]"
-            ' mode = "hold", which needs no setup',
+            f" {scheduler.name} and flux modprobe load {SCHEDULER}, {OR_HOLD}",
         )
     for finding in find_obstacles(scheduler, intake, client.ask("config.get")):
         raise ConfigError(finding.what, finding.advice)
     if scheduler.is_fluxion:
         _check_graph(client)
+
+
+def send_leases(client: RpcClient, leases: LeasedRanks) -> None:
+    """Tell sched-burst which ranks are leased for which jobs. Raises LeadError."""
+    jobs = {str(int(job)): format_idset(ranks) for job, ranks in leases.jobs.items()}
+    try:
+        client.ask(
+            f"{SCHEDULER}.lend", {"jobs": jobs, "ranks": format_idset(leases.ranks)}
+        )
+    except ServiceMissing:
+        first = ", ".join(format_f58(job) for job in list(leases.jobs)[:3])
+        waiting = f"; {first} and others wait" if first else ""
+        raise LeadError(
+            f"{SCHEDULER} is not loaded any more{waiting}",
+            f"run flux modprobe load {SCHEDULER}, {OR_HOLD}",
+        ) from None
+
+
+def send_starts(client: RpcClient, starts: Mapping[JobId, float]) -> None:
+    """Tell sched-burst when pending jobs are expected to start. Raises LeadError."""
+    told = {str(int(job)): at for job, at in starts.items()}
+    client.ask(f"{SCHEDULER}.starts", {"starts": told})
 
 
 def _check_graph(client: RpcClient) -> None:

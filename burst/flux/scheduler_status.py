@@ -10,16 +10,18 @@ scheduler has been asked again.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
+from burst import log
 from burst.errors import Unreadable
-from burst.flux.lost_frees import LostFrees
 from burst.flux.node_set import NodeSet, parse_nodes, without
 from burst.flux.rpc import RpcClient, ServiceMissing
 from burst.flux.scheduler import read_scheduler
+from burst.model.fsd import format_fsd
 from burst.model.ranks import format_idset, parse_idset
 
 HEARD_DEADLINE_S = 5.0
@@ -31,9 +33,15 @@ LONGEST_PAUSE_S = 60.0
 have been busy with jobs, which we cannot see."""
 OLDEST_S = 60.0
 """How long an answer is used at most, even if nothing seems to have happened."""
+GRANT_DEADLINE_S = 60.0
+"""How long a scheduler may take to tell the job manager of an allocation: it commits R
+to the KVS before."""
+
 _SAMPLES = 5
 """The shortest of so many answers counts: in longer ones, other work was done, too."""
 
+Cores = Mapping[int, frozenset[int]]
+"""Ids of cores by rank."""
 _NOTHING = NodeSet({}, {})
 _TOPIC = "sched.resource-status"
 
@@ -167,6 +175,60 @@ class SchedulerStatus:
                 f" {format_idset(unheard)} is drained",
                 "flux module stats of the scheduler shows whether it is stuck",
             )
+
+
+class LostFrees:
+    """Remembers since when cores are allocated by the scheduler alone.
+
+    The job manager tells a scheduler of the end of an allocation only while the
+    scheduler is online (`alloc_send_free_request` in src/modules/job-manager/alloc.c).
+    While a scheduler is being loaded, it is told of all jobs that have an allocation.
+    If such a job ends before the scheduler is ready, the scheduler is never told, and
+    keeps the job's cores allocated until it is loaded again. This happens after a lead
+    was killed and started again, if jobs fail at once. A scheduler also has cores
+    allocated before the job manager knows of it, but for milliseconds only.
+    """
+
+    def __init__(
+        self,
+        limit_s: float = GRANT_DEADLINE_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._limit_s, self._clock = limit_s, clock
+        self._since: dict[tuple[int, int], float] = {}
+        self._told: frozenset[int] = frozenset()
+
+    def update(self, scheduler_only: Cores, reload: Callable[[], str]) -> Cores:
+        """Take in cores that only the scheduler has allocated; return the lost ones.
+
+        A core is lost once this has been so for longer than the limit. Says so in the
+        log, with the commands that load the scheduler again, as `reload` returns them.
+        """
+        now = self._clock()
+        self._since = {
+            (rank, core): self._since.get((rank, core), now)
+            for rank, cores in scheduler_only.items()
+            for core in cores
+        }
+        lost: dict[int, frozenset[int]] = {}
+        for (rank, core), since in self._since.items():
+            if now - since > self._limit_s:
+                lost[rank] = lost.get(rank, frozenset()) | {core}
+        self._tell(frozenset(lost), reload)
+        return lost
+
+    def _tell(self, ranks: frozenset[int], reload: Callable[[], str]) -> None:
+        if ranks - self._told:
+            log.say(
+                "the scheduler has cores of ranks %s allocated for %s, and the job"
+                " manager has no job there: they count as unused, but get no jobs until"
+                " the scheduler is loaded again: %s",
+                format_idset(ranks),
+                format_fsd(self._limit_s),
+                reload(),
+                level=logging.WARNING,
+            )
+        self._told = ranks
 
 
 def _answer(client: RpcClient) -> dict[str, Any]:

@@ -10,8 +10,7 @@ from typing import Any
 import msgspec
 
 from burst.flux.handle import Handle
-from burst.flux.queue_changes import jobs_in_queues
-from burst.flux.queues import read_queues
+from burst.flux.queues import jobs_in_queues, read_queues
 from burst.flux.rpc import RequestFailed, RpcClient, read_attribute
 from burst.flux.scheduler import read_scheduler
 from burst.model.jobid import JobId

@@ -29,16 +29,7 @@ from burst.core.actions import (
     UndrainRanks,
 )
 from burst.core.records import Records
-from burst.errors import (
-    BurstError,
-    ConfigError,
-    Denied,
-    JobspecError,
-    LeadError,
-    LeadGone,
-    SpecRefused,
-    Unreadable,
-)
+from burst.errors import BurstError, JobspecError, LeadGone, SpecRefused, Unreadable
 from burst.kits.rotation import running_certificate
 from burst.lead import (
     JobFailures,
@@ -101,7 +92,7 @@ class ActionRunner:
             except Unreadable as error:
                 log.say("%s; the daemon asks again later", error, level=logging.WARNING)
                 unanswered.append(action)
-            except (ConfigError, Denied, LeadError) as error:
+            except BurstError as error:
                 log.say("%s", error, level=logging.WARNING)
         return unanswered
 

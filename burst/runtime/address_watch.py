@@ -88,12 +88,13 @@ class AddressWatch:
     def _ask(self, identity: LeadIdentity, settings: LeadSettings) -> None:
         try:
             endpoint = self._read(identity, settings).endpoint
-        except BurstError as error:
-            if str(error) != self._trouble:
-                self._trouble = str(error)
+        except Exception as error:  # noqa: BLE001 - the thread must go on
+            why = str(error) if isinstance(error, BurstError) else repr(error)
+            if why != self._trouble:
+                self._trouble = why
                 log.say(
                     "cannot read whether the lead has another address: %s",
-                    error,
+                    why,
                     level=logging.WARNING,
                 )
             return

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from burst.config import Settings
 from burst.errors import ConfigError
 from burst.model.burst import BurstId
@@ -29,8 +27,5 @@ def access_commands(
             " have",
             "name the daemon's settings file with -c",
         )
-    # A disabled provider may still have bursts.
-    only = {provider: msgspec.structs.replace(table, enabled=True)}
-    alone = msgspec.structs.replace(settings, providers=only)
     owner = owner_tag(identity, settings.lead)
-    return provider_registry.load_providers(alone, owner)[provider].access(burst)
+    return provider_registry.load_provider(provider, table, owner).access(burst)

@@ -17,7 +17,7 @@ from burst.runtime.snapshot import Snapshot
 from burst.runtime.tally import Tally
 
 _SILENT_S = 300.0
-"""Seconds in addition to `[daemon] cadence` after which a daemon without a beat counts
+"""Seconds in addition to the announced pause after which a daemon without a beat counts
 as stuck. Calls of the lead and writes to its store end earlier, by their own timeouts.
 """
 
@@ -50,9 +50,12 @@ class DaemonState:
         self._trouble = "no lead was reached yet"
         self._beat = clock(), 0.0
 
-    def beat(self, cadence: float) -> None:
-        """Note that the daemon goes on: it is about to tick, or waits for its lead."""
-        self._beat = self._clock(), cadence
+    def beat(self, pause: float) -> None:
+        """Note that the daemon goes on, and again after at most `pause` seconds.
+
+        It is about to tick, waits for its lead, or deletes the bursts of a lost one.
+        """
+        self._beat = self._clock(), pause
 
     def serve(self, served: Served) -> None:
         """Note which lead is served from now on."""
@@ -71,9 +74,9 @@ class DaemonState:
 
     def why_stuck(self) -> str:
         """Return a text on how long the daemon has been stuck; empty if it is not."""
-        at, cadence = self._beat
+        at, pause = self._beat
         silent = self._clock() - at
-        if silent <= _SILENT_S + cadence:
+        if silent <= _SILENT_S + pause:
             return ""
         return f"the daemon has made no progress for {format_fsd(round(silent))}"
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-import msgspec
-
 from burst.config import Settings
 from burst.core.world import LastCall
 from burst.errors import ConfigError
@@ -48,10 +46,8 @@ class Leftovers:
                 f"there is no provider {name} in the settings",
                 "there are " + (", ".join(settings.providers) or "none"),
             )
-        # A disabled provider may still have bursts.
-        self._table = msgspec.structs.replace(table, enabled=True)
-        self._settings, self._name = settings, name
-        self._provider = self._make(_NOBODY, name)
+        self._name, self._table = name, table
+        self._provider = provider_registry.load_provider(name, table, _NOBODY)
 
     def place(self) -> str:
         """Return where the provider looks, in its own words; empty if it has none."""
@@ -89,11 +85,8 @@ class Leftovers:
         for burst in bursts:
             key = f"{burst.owner}/{burst.provider}"
             if key not in providers:
-                providers[key] = self._make(burst.owner, burst.provider)
+                providers[key] = provider_registry.load_provider(
+                    burst.provider, self._table, burst.owner
+                )
             keys.append((key, burst.burst_id))
         return reap_until_gone(keys, providers, tell, limit)
-
-    def _make(self, owner: str, name: str) -> Provider:
-        """Return a provider with these settings and these tags."""
-        alone = msgspec.structs.replace(self._settings, providers={name: self._table})
-        return provider_registry.load_providers(alone, owner)[name]

@@ -27,20 +27,25 @@ from burst.provider import Provider
 from burst.runtime import provider_registry
 from burst.runtime.clock import Clock
 from burst.runtime.connect import owner_tag, require_owner, with_settings
-from burst.runtime.executor import run_call
+from burst.runtime.executor import CallResult
 from burst.runtime.lead_reader import read_once
 from burst.runtime.ledger_archive import LedgerArchive, archive_path
-from burst.runtime.queued_call import QueuedCall
-from burst.runtime.reap_bursts import ANSWERED_WITHIN, observe_each
+from burst.runtime.reap_bursts import ANSWERED_WITHIN, call_each
 from burst.runtime.record_store import RecordStore
 from burst.runtime.service_answers import describe_process
 from burst.runtime.snapshot import Snapshot
 
 
 def read_snapshot(
-    lead: Lead, settings: Settings, providers: Mapping[str, Provider] | None = None
+    lead: Lead,
+    settings: Settings,
+    providers: Mapping[str, Provider] | None = None,
+    limit: float = ANSWERED_WITHIN,
 ) -> Snapshot:
-    """Read lead, store and providers once; change nothing. Raises BurstError."""
+    """Read lead, store and providers once; change nothing. Raises BurstError.
+
+    Each call of a provider has `limit` seconds.
+    """
     clock = Clock()
     identity = with_settings(lead.identity(), settings.lead)
     if providers is None:
@@ -50,7 +55,7 @@ def read_snapshot(
         identity=identity,
         slots=find_slots(identity, settings.lead.slots),
         lead=read_once(lead, records),
-        providers={name: _ask(name, providers, clock) for name in providers},
+        providers=_ask(providers, limit),
     )
     return Snapshot(
         now=clock(),
@@ -72,19 +77,14 @@ def read_orphans(
     """
     require_owner(lead.identity(), os.geteuid(), starts_something=False)
     records = RecordStore(lead.store()).load(Clock()())
-    results = observe_each(providers, limit)
-    views: dict[str, ProviderView] = {}
-    failed: dict[str, str] = {}
-    for name in providers:
-        result = results.get(name)
-        if result is None:
-            failed[name] = f"no answer within {format_fsd(limit)}"
-        elif result.outcome is not Outcome.OK:
-            failed[name] = result.note
-        else:
-            views[name] = after_observation(
-                ProviderView(), result.value, [], result.began_at
-            )
+    results = call_each(providers, limit=limit)
+    told = {name: _why_no_answer(results.get(name), limit) for name in providers}
+    failed = {name: why for name, why in told.items() if why}
+    views = {
+        name: after_observation(ProviderView(), result.value, [], result.began_at)
+        for name, result in results.items()
+        if name not in failed
+    }
     world = World(identity=lead.identity(), slots=(), lead=None, providers=views)
     return find_orphans(records, world), failed
 
@@ -169,17 +169,32 @@ def _refuse(_: ServiceRequest) -> dict[str, object]:
     )
 
 
-def _ask(name: str, providers: Mapping[str, Provider], clock: Clock) -> ProviderView:
-    offers, seen = (
-        run_call(QueuedCall(provider=name, verb=verb, providers=providers), clock)
-        for verb in (Verb.OFFERS, Verb.OBSERVE)
-    )
-    for result in (offers, seen):
-        if result.outcome is not Outcome.OK:
-            verb = result.call.verb.value
-            raise BurstError(f"provider {name}: {verb}: {result.note}")
-    view = ProviderView(offers=tuple(offers.value))
-    return after_observation(view, seen.value, [], seen.began_at)
+def _ask(providers: Mapping[str, Provider], limit: float) -> dict[str, ProviderView]:
+    """Return what all providers tell. Raises BurstError for one that fails or hangs."""
+    answers: list[dict[str, CallResult]] = []
+    for verb in (Verb.OFFERS, Verb.OBSERVE):
+        results = call_each(providers, verb, limit)
+        for name in providers:
+            if why := _why_no_answer(results.get(name), limit):
+                raise BurstError(f"provider {name}: {verb.value}: {why}")
+        answers.append(results)
+    offers, seen = answers
+    return {
+        name: after_observation(
+            ProviderView(offers=tuple(offers[name].value)),
+            seen[name].value,
+            [],
+            seen[name].began_at,
+        )
+        for name in providers
+    }
+
+
+def _why_no_answer(result: CallResult | None, limit: float) -> str:
+    """Return why a provider's call has no result; empty if it has one."""
+    if result is None:
+        return f"no answer within {format_fsd(limit)}"
+    return "" if result.outcome is Outcome.OK else result.note
 
 
 def _enabled(records: Records, settings: Settings) -> list[str]:

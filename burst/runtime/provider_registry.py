@@ -40,6 +40,14 @@ def load_providers(
     }
 
 
+def load_provider(name: str, table: ProviderTable, owner: str) -> Provider:
+    """Return the provider of one table, also of a disabled one: it may have bursts yet.
+
+    Raises what `load_providers` raises.
+    """
+    return _make(name, table, owner, _points())
+
+
 def read_provider_options(settings: Settings, where: str) -> dict[str, msgspec.Struct]:
     """Return the settings that each enabled plug-in reads, defaults filled in.
 

@@ -22,7 +22,7 @@ from burst.model.hold import decode_hold
 from burst.model.jobid import JobId
 from burst.model.record import BurstRecord, decode_job, decode_record
 from burst.model.repeat import Repeat
-from burst.runtime.record_times import (
+from burst.runtime.clock_steps import (
     Change,
     change_events,
     change_hold,

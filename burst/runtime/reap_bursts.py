@@ -29,10 +29,12 @@ RETURNS_WITHIN = 300.0
 (`burst.provider`), but may send a request for each node of a large burst."""
 
 
-def observe_each(
-    providers: Mapping[str, Provider], limit: float = ANSWERED_WITHIN
+def call_each(
+    providers: Mapping[str, Provider],
+    verb: Verb = Verb.OBSERVE,
+    limit: float = ANSWERED_WITHIN,
 ) -> dict[str, CallResult]:
-    """Return the result of `observe` for each provider that answered.
+    """Return the result of `observe`, or `offers`, of each provider that answered.
 
     Each is called on a thread of its own and has `limit` seconds, so that one that
     fails or hangs does not keep the others from being read.
@@ -40,7 +42,7 @@ def observe_each(
     clock, answered = Clock(), threading.Event()
     workers = ProviderWorkers(clock, answered.set)
     for name in providers:
-        call = QueuedCall(provider=name, verb=Verb.OBSERVE, providers=providers)
+        call = QueuedCall(provider=name, verb=verb, providers=providers)
         workers.submit(call)
     results: dict[str, CallResult] = {}
     ends = clock() + limit

@@ -69,14 +69,14 @@ class SettingsReloader:
         self._wakeup.wake()
 
     def tick(self, session: Session) -> None:
-        """Begin a reload that was requested, or finish the one under way."""
+        """Finish the reload under way, then begin one that was requested meanwhile."""
+        if self._reload is not None:
+            self._end(session, self._reload)
         if self._reload is None:
             waiting = self._take()
             if waiting or self._signaled:
                 self._signaled = False
                 self._begin(session, waiting)
-        else:
-            self._end(session, self._reload)
 
     def time_left(self) -> float | None:
         """Return the seconds left for the reload under way, None if there is none."""

@@ -114,6 +114,7 @@ def test_a_home_in_which_nothing_can_be_found_has_no_file(
     [
         (">/dev/full", 1, "burst: ERROR: No space left on device\n"),
         (">&-", 0, ""),
+        ("--json >&-", 0, ""),
         ("2>&-", 0, ""),
     ],
 )

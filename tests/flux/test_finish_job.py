@@ -14,6 +14,7 @@ import pytest
 from burst.lead import Lead
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState
+from tests.cli.cli_harness import open_harness
 from tests.flux_instance import FLUX, FluxInstance
 from tests.support.waiting import HANG_S, wait_until
 
@@ -209,3 +210,16 @@ def test_one_that_was_begun_before_there_were_scripts_ends_too(
     assert lead.finish_job(job, 0, "")
     wait_for_end(lead, job)
     assert lead.observe().jobs[job].result == "failed"
+
+
+def test_a_memo_that_nests_too_deeply_leaves_the_result_to_an_exception(
+    instance: FluxInstance, lead: Lead
+) -> None:
+    job = held(instance, lead)
+    memo = '{"a":' * 1500 + "1" + "}" * 1500
+    instance.rpc("job-manager.memo", f'{{"id": {job}, "memo": {memo}}}')
+    assert not lead.finish_job(job, 0, "")
+    lead.fail_job(job, "it cannot be ended otherwise")
+    wait_for_end(lead, job)
+    with open_harness(instance) as cli, cli.daemon():
+        assert "knows no job" in cli.run("explain", format_f58(job)).error

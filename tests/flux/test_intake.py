@@ -10,7 +10,7 @@ import pytest
 
 from burst.config import IntakeSettings
 from burst.errors import ConfigError
-from burst.flux.intake import prepare_queues
+from burst.flux.queues import prepare_queues
 from burst.flux.rpc import RpcClient
 from tests.flux.fake_handle import FakeHandle
 

@@ -21,10 +21,9 @@ import pytest
 from burst.errors import LeadError, LeadGone, NoDaemon, Unreadable
 from burst.flux import FluxLead, connect
 from burst.flux.handle import Handle
-from burst.flux.lost_frees import LostFrees
 from burst.flux.ranks import read_ranks
 from burst.flux.rpc import RpcClient
-from burst.flux.scheduler_status import SchedulerStatus
+from burst.flux.scheduler_status import LostFrees, SchedulerStatus
 from burst.model.jobid import JobId
 from burst.model.lead import Bootstrap, HostEntry, JobState, LeadView, QueueView
 from burst.model.shape import Shape

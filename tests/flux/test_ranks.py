@@ -13,11 +13,10 @@ from msgspec.structs import replace
 
 from burst.errors import Denied, Unreadable
 from burst.flux.loop import Loop
-from burst.flux.lost_frees import GRANT_DEADLINE_S, LostFrees
 from burst.flux.node_set import parse_nodes
 from burst.flux.ranks import ResourceWatcher, read_ranks
 from burst.flux.rpc import RpcClient
-from burst.flux.scheduler_status import SchedulerStatus
+from burst.flux.scheduler_status import GRANT_DEADLINE_S, LostFrees, SchedulerStatus
 from burst.model.lead import LeadView
 from burst.model.shape import Shape
 from tests.flux.fake_handle import Answer, FakeHandle, Fault

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 from typing import Any
 
-from burst.core.actions import FailJob, HoldJobs, ProvisionBurst, ReapBurst
-from burst.errors import Unreadable
+from burst.core.actions import EndJob, FailJob, HoldJobs, ProvisionBurst, ReapBurst
+from burst.errors import JobspecError, Unreadable
 from burst.model.jobid import JobId
 from burst.runtime.action_runner import ActionRunner
-from tests.builders import identity
+from tests.builders import identity, whole
 from tests.core.ticks import recorded
 from tests.fakes import FakeLead
 from tests.lifecycles import LEASE, run
@@ -49,3 +49,17 @@ def test_a_lead_that_does_not_answer_is_not_asked_again_in_the_tick():
     assert unanswered == [hold, fail]
     assert lead.log == [("hold", 1, "")]
     assert tracker.calls == ["provision", "reap", "provision"]
+
+
+def test_a_job_that_cannot_be_read_keeps_no_other_action_back():
+    class Spoilt(FakeLead):
+        def finish_job(self, job, exit_status, output):
+            raise JobspecError("its eventlog cannot be read")
+
+    lead = Spoilt(identity())
+    spoilt, other = lead.submit(whole(1)), lead.submit(whole(1))
+    asked: list[Any] = [EndJob(spoilt, {}, "over", 0, ""), FailJob(other, "why")]
+    tracker: Any = Asked()
+    runner = ActionRunner(lead, identity(), tracker, lambda *_: None)
+    assert runner.perform(asked, RECORDS) == []
+    assert lead.jobs[other].result == "failed"

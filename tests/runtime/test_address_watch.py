@@ -23,7 +23,7 @@ class Asked:
 
     def __init__(self) -> None:
         self.endpoint = BEFORE
-        self.trouble: LeadError | None = None
+        self.trouble: Exception | None = None
         self.times = 0
         self.woken = threading.Event()
 
@@ -57,12 +57,13 @@ def test_another_address_is_taken_once(caplog: pytest.LogCaptureFixture) -> None
     watch.close()
 
 
+@pytest.mark.parametrize("kind", [LeadError, KeyError])
 def test_what_cannot_be_read_is_told_once_and_changes_nothing(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, kind: type[Exception]
 ) -> None:
     caplog.set_level(logging.INFO)
     asked = Asked()
-    asked.trouble = LeadError("there is no Service")
+    asked.trouble = kind("there is no Service")
     watch = AddressWatch(asked.woken.set, asked.read, pause=0.01)
     assert watch.follow(LEAD, LEARNT, T0) is LEAD
     asked.asks_again()

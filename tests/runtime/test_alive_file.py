@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A daemon that goes on shows it by the time of a file."""
 
+import math
 import os
 import time
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from burst import log
 from burst.config import parse
 from burst.daemon import Daemon
-from burst.errors import ConfigError, LeadGone
+from burst.errors import ConfigError, LeadError, LeadGone
 from burst.lead import Lead
 from burst.runtime.alive_file import AliveFile
 from tests.fakes import FakeLead, WatchedLead
@@ -39,6 +40,13 @@ class ForgottenLead(FakeLead):
     def identity(self):
         self.path.unlink()
         return super().identity()
+
+
+class GoneLead(FakeLead):
+    """Was there a moment ago."""
+
+    def identity(self):
+        raise LeadGone("nobody there")
 
 
 def test_each_tick_touches_it(path: Path) -> None:
@@ -79,6 +87,32 @@ def test_a_daemon_that_waits_for_its_address_is_alive(path: Path) -> None:
     with pytest.raises(ConfigError, match="could not reach the lead"):
         Daemon(lambda: parse(tables, "x"), None, lambda _: lead, 0.0).run()
     assert path.exists()
+
+
+def test_a_daemon_that_deletes_what_a_lost_lead_left_is_alive_for_as_long(
+    path: Path,
+) -> None:
+    """A probe that ended it would leave bursts that nobody deletes any more."""
+    lead = WatchedLead()
+
+    def be_gone() -> None:
+        raise LeadGone("the connection is lost")
+
+    lead.at_observe = be_gone
+    tables = {
+        "daemon": {"alive": str(path), "on_stop": "reap"},
+        "deadlines": {"reap": "1h"},
+    }
+    leads = [GoneLead(), lead]
+    daemon = Daemon(
+        lambda: parse(tables, "x"), None, lambda _: leads.pop(), reconnect_limit=0.0
+    )
+    with pytest.raises(LeadError, match="did not come back"):
+        daemon.run()
+    assert path.stat().st_mtime > time.time() + 3000
+    assert daemon._state.why_stuck() == ""
+    AliveFile().touch(str(path), math.inf)
+    assert path.stat().st_mtime < time.time() + 90_000
 
 
 def test_without_the_setting_there_is_no_file(

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: MIT
 """How a daemon begins, begins again, reloads and stops."""
 
+import os
+import signal
 import socket
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from socket import AF_UNIX, SOCK_DGRAM
@@ -18,10 +21,13 @@ from burst.lead import no_known_jobs
 from burst.model.burst import Burst
 from burst.model.lead import JobState
 from burst.model.record import encode_record
+from burst.runtime.clock import ClockMark
+from burst.wakeup import on_signals
 from tests.builders import whole
 from tests.fakes import FakeLead, WatchedLead
 from tests.lifecycles import WHOLE_WAY, run
 from tests.support.fluxlead import short_directory
+from tests.support.waiting import wait_until
 
 
 class LeadAtListen(FakeLead):
@@ -217,6 +223,78 @@ def test_a_daemon_that_cannot_serve_the_lead_again_tells_how_to_delete_bursts(
     assert f"{burst.id} of provider local: to delete what is left" in told
     assert "burst gc --provider local --owner " in told
     assert "deleting all bursts" not in told
+
+
+def test_a_lead_that_is_lost_after_a_step_of_the_clock_leaves_no_burst_untold(
+    said: Callable[[], str],
+) -> None:
+    lead, burst = lead_with_a_burst()
+    leads = [RaisingLead("identity", LeadGone("nobody there")), lead]
+    tables = {"local": {"type": "local"}}
+    settings = parse({"providers": tables}, "x.toml")
+
+    def step() -> None:
+        clock = lead.wake.__self__.clock
+        clock.mark = ClockMark(clock.mark.boot, clock.mark.offset - 7200.0)
+        lead.wake()
+
+    lead.at_observe = step
+    log.start("text")
+    daemon = Daemon(lambda: settings, None, lambda _: leads.pop(), reconnect_limit=0.0)
+    with pytest.raises(LeadError, match="did not come back"):
+        daemon.run()
+    told = said()
+    assert "the system clock was set by 2h" in told
+    assert f"{burst.id} of provider local: to delete what is left" in told
+
+
+def test_the_deletion_of_what_a_lost_lead_left_ends_at_a_second_signal(
+    said: Callable[[], str], tmp_path: Path
+) -> None:
+    lead, burst = lead_with_a_burst()
+    lead.at_observe = going_lead().observe
+    leads = [RaisingLead("identity", LeadGone("nobody there")), lead]
+    begun, over = tmp_path / "begun", tmp_path / "over"
+    hangs = f"touch {begun}; until test -e {over}; do sleep 0.1; done"
+    table = {
+        "type": "command",
+        "program": ["sh", "-c", hangs],
+        "dir": str(tmp_path / "files"),
+        "cores": 1,
+        "max_nodes": 1,
+    }
+    daemon = Daemon(
+        lambda: parse(
+            {"daemon": {"on_stop": "reap"}, "providers": {"local": table}}, "x.toml"
+        ),
+        None,
+        lambda _: leads.pop(),
+        reconnect_limit=0.0,
+    )
+    numbers = (signal.SIGUSR1, signal.SIGUSR2)
+    before = [signal.getsignal(number) for number in numbers]
+
+    def stop_twice() -> None:
+        wait_until(begun.exists, "the provider to be called")
+        os.kill(os.getpid(), numbers[0])
+        wait_until(lambda: daemon._stopping, "the first signal to be taken")
+        os.kill(os.getpid(), numbers[1])
+
+    on_signals(daemon.stop, *numbers)
+    log.start("text")
+    person = threading.Thread(target=stop_twice)
+    person.start()
+    try:
+        with pytest.raises(LeadError, match="did not come back"):
+            daemon.run()
+    finally:
+        person.join()
+        over.touch()
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+    told = said()
+    assert "deleting all bursts, for at most 10m" in told
+    assert f"{burst.id} of provider local: to delete what is left" in told
 
 
 def lead_with_a_burst() -> tuple[WatchedLead, Burst]:

@@ -136,6 +136,15 @@ def test_a_provider_that_cannot_answer_is_named() -> None:
         read_snapshot(FakeLead(), settings, {"one": provider})
 
 
+def test_a_provider_that_hangs_is_named_in_time() -> None:
+    provider = FakeProvider("one")
+    provider.hang = released = threading.Event()
+    settings = parse({"providers": {"one": {"type": "fake"}}}, "x")
+    with pytest.raises(BurstError, match="provider one: offers: no answer"):
+        read_snapshot(FakeLead(), settings, {"one": provider}, 0.2)
+    released.set()
+
+
 def test_orphans_are_found_although_a_provider_fails_and_another_hangs() -> None:
     cloud, owner = FakeCloud(), FakeLead().known.owner
     providers = {

@@ -329,6 +329,24 @@ def test_who_waits_for_a_reload_is_told_when_the_daemon_stops(bench):
     assert one.reloads.time_left() is None
 
 
+def test_a_reload_that_was_refused_puts_off_no_other(bench):
+    """Nothing wakes the daemon for the other one, which may wait a cadence long."""
+    one = bench()
+    one.site["slow"] = {"type": "fake"}
+    one.stuck["slow"] = threading.Event()
+    one.failing["slow"] = Refused("no such account")
+    first = one.reloads.ask()
+    one.tick()
+    second = one.reloads.ask()
+    one.stuck.pop("slow").set()
+    wait_until(one.reloads._reload.making.is_due, "the providers to fail")
+    one.reloads.tick(one.session)
+    with pytest.raises(BurstError, match="no such account"):
+        first.result(0)
+    assert second.running()
+    assert one.reloads.time_left() is not None
+
+
 def test_a_place_cannot_change_under_live_bursts(bench):
     one = bench()
     one.run_job()
