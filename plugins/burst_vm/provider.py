@@ -33,6 +33,7 @@ from burst.model.shape import Shape
 from burst.provider import BurstSpec, BurstStatus, Offer, OwnedBurst, Provider
 from burst_vm.cloud import NewVm, VmCloud
 from burst_vm.examine import examine
+from burst_vm.failures import Throttled
 from burst_vm.handover import Handover
 from burst_vm.listener import Listener
 from burst_vm.machines import TAGS, CloudVm, VmState, tags_of
@@ -166,7 +167,7 @@ class VmProvider(Provider):
                 user_data=user_data(settings, spec, host, given),
             )
             machine = self._cloud.create(vm)
-        except (InsufficientCapacity, Refused):
+        except (InsufficientCapacity, Refused, Throttled):
             # No VM was made: the cloud has answered so, or was not asked.
             self._handover.forget(burst, host)
             raise
