@@ -170,7 +170,12 @@ _WAYS = {
         lists={"ex_filters": {"tag-key": OWNER}},
     ),
     "openstack": _Ways(
-        _openstack, "metadata", "ex_force_service_region", quotas=_openstack_quotas
+        _openstack,
+        "metadata",
+        "ex_force_service_region",
+        # Libcloud's default is one of 2011, which reads only the first page of VMs.
+        driver={"api_version": "2.2"},
+        quotas=_openstack_quotas,
     ),
     "gce": _Ways(
         _gce,

@@ -117,7 +117,7 @@ class VmSettings(msgspec.Struct, frozen=True, kw_only=True):
     `cloud_environment` for `azure_arm`."""
     driver_options: Mapping[str, Any] = {}
     """More arguments of the driver that are not secret, such as `project` for `gce`,
-    `ex_tenant_name` and `ex_force_auth_version` for `openstack`, and
+    `ex_tenant_name` and `ex_force_auth_url` (without `/v3`) for `openstack`, and
     `subscription_id`, `tenant_id` and `resource_group` for `azure_arm`."""
     subnet: str = ""
     """Id of the subnet (`ec2`), id of the network (`openstack`), name of the subnetwork
@@ -138,8 +138,8 @@ class VmSettings(msgspec.Struct, frozen=True, kw_only=True):
     bind: str = "0.0.0.0"  # noqa: S104  VMs come from other hosts
     """Address of the daemon's host at which it listens for VMs."""
     port: _Port = 8060
-    """Port at which each VM fetches its certificate, once. It is open while bursts
-    live."""
+    """Port at which each VM fetches its certificate, once: another for each table. It
+    is open while bursts live."""
     user_data: str = ""
     """Path of a template for the user data, in place of the package's own."""
     user: str = "flux"
