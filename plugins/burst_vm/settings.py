@@ -109,8 +109,8 @@ class VmSettings(msgspec.Struct, frozen=True, kw_only=True):
     offers: Annotated[Mapping[str, VmOffer], msgspec.Meta(min_length=1)]
     """VM size of each offer, by the offer's name; at least one."""
     region: str = ""
-    """Region, or the zone for `gce`; the driver's default if empty. `azure_arm` has no
-    default: set it."""
+    """Region, or the zone for `gce`; the driver's default if empty. `azure_arm` and
+    `gce` have no default: set it."""
     endpoint: str = ""
     """URL of the cloud's API, if it is not the driver's own; not for `gce`. In
     `driver_options` set instead `ex_force_auth_url` for `openstack`,
@@ -181,6 +181,10 @@ class VmSettings(msgspec.Struct, frozen=True, kw_only=True):
         if self.driver == "gce" and self.endpoint:
             # Libcloud gives the host to its connection as the kind of login.
             raise ValueError("endpoint: Libcloud's driver of gce can use its own alone")
+        if self.driver == "gce" and not self.region:
+            raise ValueError("region: set it to a zone; gce has no default")
+        if self.driver == "ec2" and self.security_groups and not self.subnet:
+            raise ValueError("security_groups: set subnet, too")
         if self.driver == "azure_arm" and len(self.security_groups) > 1:
             raise ValueError("security_groups: azure_arm accepts only one")
         self._check_options()
