@@ -36,7 +36,7 @@ _WORD = re.compile(r"[\w+/=-]{6,}")
 
 
 class Throttled(Transient):
-    """The cloud did not take the request, because there were too many: it made nothing.
+    """The cloud did not take a request, because there were too many.
 
     EC2 takes five requests for VMs at once, and two a second from then on.
     """

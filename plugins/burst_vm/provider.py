@@ -167,9 +167,14 @@ class VmProvider(Provider):
                 user_data=user_data(settings, spec, host, given),
             )
             machine = self._cloud.create(vm)
-        except (InsufficientCapacity, Refused, Throttled):
+        except (InsufficientCapacity, Refused):
             # No VM was made: the cloud has answered so, or was not asked.
             self._handover.forget(burst, host)
+            raise
+        except Throttled:
+            # If there is a VM, as one takes several requests in Compute Engine, it is
+            # listed by now, and needs the token.
+            self._handover.answered(burst, host, at=0.0)
             raise
         except Transient:
             # The cloud may have made the VM only now, and may list it later.
