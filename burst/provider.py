@@ -213,6 +213,9 @@ class FollowerStatus(msgspec.Struct, frozen=True):
     """What ended it after its start, other than a call of the daemon: an eviction, a
     dead node, a person. A few words, reported until it runs again; empty if nothing
     did."""
+    has_node: bool = False
+    """Whether it has its node while it is PENDING, such as a VM that boots, or a pod
+    whose image is pulled: the node costs from then on. In another phase it has one."""
 
 
 class InstanceStatus(msgspec.Struct, frozen=True, kw_only=True):

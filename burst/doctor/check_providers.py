@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple
 
 from burst.config import Settings, StandingNodes
+from burst.config.policy import as_tuple
 from burst.config.standing import check_standing
 from burst.core.cooldowns import refused_specs
 from burst.core.plan.offers import price_of
@@ -209,6 +210,32 @@ def check_lease_ends(
             " daemon is lost, nothing ends them",
             "set [deadlines] lease, or the lifetime of a provider that has one, longer"
             " than your longest job",
+        )
+    ]
+
+
+def check_prices(
+    providers: Sequence[ProviderFacts], settings: Settings
+) -> list[Finding]:
+    """Check whether the budgets limit the nodes of each offer.
+
+    A price of 0 in `[prices]` says that they are free.
+    """
+    limited = [as_tuple(budget.match.provider) for budget in settings.budget]
+    unpriced = [
+        f"{facts.name}/{offer.name}"
+        for facts in providers
+        if not isinstance(facts.offers, ReadFailure)
+        for offer in facts.offers
+        if price_of(facts.name, offer, settings.prices) == (0.0, "offer")
+        if any(not names or facts.name in names for names in limited)
+    ]
+    if not unpriced:
+        return []
+    return [
+        note(
+            f"{', '.join(unpriced)}: no price is set, so that no budget limits nodes",
+            "set the price of a node-hour under [prices], 0 for what is free",
         )
     ]
 

@@ -53,6 +53,8 @@ class FakeProvider(Provider):
     """Calls of `observe` that list a burst before its followers run."""
     starts_only: int | None = None
     """How many followers of a burst ever run: 0 for none, None for all."""
+    has_nodes = False
+    """Whether followers that do not run yet have their nodes."""
     ends_after = 0
     """Calls between the first reap of a burst and its end; calls of `observe` between a
     shrink and the end of the followers that leave."""
@@ -357,7 +359,9 @@ class FakeProvider(Provider):
             if host in burst.evicted
             else FollowerStatus(host, Phase.RUNNING)
             if host in able and host in burst.made
-            else FollowerStatus(host, Phase.PENDING, "not up yet")
+            else FollowerStatus(
+                host, Phase.PENDING, "not up yet", has_node=self.has_nodes
+            )
             for host in burst.spec.hosts
         )
 

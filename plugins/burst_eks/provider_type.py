@@ -6,6 +6,10 @@ from __future__ import annotations
 from burst.kits.pod_type import PodType
 
 _TABLE = """\
+[deadlines]
+# Then AWS ends the nodes, with or without a daemon: longer than your longest job.
+lease = "24h"
+
 [providers.eks]
 # Each burst has a node group of its own in an EKS cluster. `burst doctor` says what is
 # missing. Credentials are those that the `aws` command finds.

@@ -170,7 +170,12 @@ _WAYS = {
         lists={"ex_filters": {"tag-key": OWNER}},
     ),
     "openstack": _Ways(
-        _openstack, "metadata", "ex_force_service_region", quotas=_openstack_quotas
+        _openstack,
+        "metadata",
+        "ex_force_service_region",
+        # Libcloud's default is one of 2011, which reads only the first page of VMs.
+        driver={"api_version": "2.2"},
+        quotas=_openstack_quotas,
     ),
     "gce": _Ways(
         _gce,
@@ -236,14 +241,20 @@ class VmCloud:
         with _errors("quotas cannot be read"):
             return list(self._ways.quotas(self._driver()))
 
-    def check_image(self) -> None:
-        """Raise an error unless the cloud has the image."""
+    def kept_volumes(self) -> Sequence[str]:
+        """Return the volumes of the image that EC2 keeps when it deletes a VM.
+
+        Raises an error unless the cloud has the image.
+        """
         image = self._settings.image
         with _errors(f"image {image} cannot be read"):
             try:
-                getattr(self._driver(), self._ways.image)(image)
+                found = getattr(self._driver(), self._ways.image)(image)
             except IndexError:
                 raise Refused(f"there is no image {image}", "set image") from None
+        volumes = getattr(found, "extra", {}).get("block_device_mapping", ())
+        kept = (v for v in volumes if v.get("ebs", {}).get("delete") == "false")
+        return [str(volume["device_name"]) for volume in kept]
 
     def _machine(self, node: Any) -> CloudVm | None:
         tags = node.extra.get(self._ways.tags) or {}

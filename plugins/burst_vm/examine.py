@@ -53,7 +53,7 @@ def _examine_cloud(settings: VmSettings, cloud: VmCloud) -> Iterator[Finding]:
     yield listing
     if listing.advice:
         return
-    yield _tried(cloud.check_image, f"image {settings.image} exists")
+    yield _examine_image(settings.image, cloud)
     yield from _examine_quotas(settings, cloud)
     try:
         sizes = cloud.prices()
@@ -77,6 +77,19 @@ def _examine_cloud(settings: VmSettings, cloud: VmCloud) -> Iterator[Finding]:
             )
         else:
             yield ok(f"offer {name}: there is a size {offer.size}")
+
+
+def _examine_image(image: str, cloud: VmCloud) -> Finding:
+    try:
+        kept = cloud.kept_volumes()
+    except BurstError as error:
+        return wrong(error.what, error.advice or "see docs/vm.md")
+    if not kept:
+        return ok(f"image {image} exists")
+    return note(
+        f"image {image}: each VM leaves its volume {', '.join(kept)}, which costs",
+        "set an image whose volumes all have DeleteOnTermination",
+    )
 
 
 def _examine_quotas(settings: VmSettings, cloud: VmCloud) -> Iterator[Finding]:

@@ -33,7 +33,17 @@ _SETTINGS = "compare this table with what the cloud has; then burst enable"
 _URL = re.compile(r" with url: \S+|\?\w+=[^\s'\"]*")
 # Shorter words, such as those of JSON itself, are in any text.
 _WORD = re.compile(r"[\w+/=-]{6,}")
+
+
+class Throttled(Transient):
+    """The cloud did not take a request, because there were too many.
+
+    EC2 takes five requests for VMs at once, and two a second from then on.
+    """
+
+
 _PASSING = ErrorPattern("", Transient)
+_THROTTLED = ErrorPattern("", Throttled)
 _GONE = ErrorPattern("", NotFound)
 _WANT_OF_RIGHTS = ErrorPattern("", Refused, _RIGHTS)
 _WRONG = ErrorPattern("", Refused, _SETTINGS)
@@ -44,9 +54,11 @@ _MEANINGS = (
         NotFound,
     ),
     ErrorPattern(
-        r"RequestLimitExceeded|Throttl|rateLimit|RATE_LIMIT|IncorrectInstanceState"
-        r"|alreadyExists|InternalError|InternalFailure|Unavailable\b|OVERLOADED"
-        r"|TooManyRequests|RetryableError|AnotherOperationInProgress"
+        r"RequestLimitExceeded|Throttl|rateLimit|RATE_LIMIT|TooManyRequests", Throttled
+    ),
+    ErrorPattern(
+        r"IncorrectInstanceState|alreadyExists|InternalError|InternalFailure"
+        r"|Unavailable\b|OVERLOADED|RetryableError|AnotherOperationInProgress"
         # A VM of that name exists, or is being deleted.
         r"|\[Conflict\]|OperationPreempted|PreconditionFailed|marked for deletion",
         Transient,
@@ -91,9 +103,9 @@ def error_of(
     `secrets`, the type of the error is told instead.
 
     An error without a known code counts by its HTTP status: 401 and 403 as missing
-    rights, 404 as NotFound, other 4xx as wrong settings. All else is Transient, and so
-    are errors of the network, and 429 and 5xx unless the text tells of a want of
-    capacity.
+    rights, 404 as NotFound, 429 as Throttled, other 4xx as wrong settings. All else is
+    Transient, and so are errors of the network, and 429 and 5xx unless the text tells
+    of a want of capacity or of throttling.
     """
     # The URL is removed before the text is cut: the cause may come after a long URL.
     said = str(getattr(error, "value", None) or error)
@@ -107,11 +119,12 @@ def error_of(
     words = f"{getattr(error, 'code', '')} {text}"
     found = find_pattern(_MEANINGS, words) or _by_status(error)
     # With 429 and 5xx a cloud says that it cannot answer now.
-    if found.error is not InsufficientCapacity and (status == 429 or status >= 500):
+    is_known = found.error in (InsufficientCapacity, Throttled)
+    if not is_known and (status == 429 or status >= 500):
         found = _PASSING
-    if found.error is Transient:
+    if issubclass(found.error, Transient):
         after = float(getattr(error, "retry_after", 0) or 0)
-        return Transient(told, retry_after=min(max(after, 1.0), 3600.0))
+        return found.error(told, retry_after=min(max(after, 1.0), 3600.0))
     if found.error is SpecRefused:
         # The next burst of the offer would fail in the same way.
         return SpecRefused(told, found.advice, by_rule=True)
@@ -129,6 +142,8 @@ def _by_status(error: Exception) -> ErrorPattern:
     status = _status(error)
     if type(error).__name__ == "InvalidCredsError" or status in (401, 403):
         return _WANT_OF_RIGHTS
+    if status == 429:
+        return _THROTTLED
     if status == 404:
         return _GONE
     # Libcloud's drivers raise these for wrong arguments.

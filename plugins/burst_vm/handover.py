@@ -50,8 +50,8 @@ class AskedVm(msgspec.Struct, frozen=True):
     """The note of a follower's VM. Times are in seconds since the epoch."""
 
     at: float
-    """When it was requested, or when that call ended; 0 once it was deleted, so that
-    nothing waits for it in the cloud's list."""
+    """When it was requested, or when that call ended; 0 once it was deleted, or if the
+    request was throttled, so that nothing waits for it in the cloud's list."""
     token_sha256: str
     until: float
     """Until when its token is accepted."""

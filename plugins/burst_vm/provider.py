@@ -33,6 +33,7 @@ from burst.model.shape import Shape
 from burst.provider import BurstSpec, BurstStatus, Offer, OwnedBurst, Provider
 from burst_vm.cloud import NewVm, VmCloud
 from burst_vm.examine import examine
+from burst_vm.failures import Throttled
 from burst_vm.handover import Handover
 from burst_vm.listener import Listener
 from burst_vm.machines import TAGS, CloudVm, VmState, tags_of
@@ -169,6 +170,11 @@ class VmProvider(Provider):
         except (InsufficientCapacity, Refused):
             # No VM was made: the cloud has answered so, or was not asked.
             self._handover.forget(burst, host)
+            raise
+        except Throttled:
+            # If there is a VM, as one takes several requests in Compute Engine, it is
+            # listed by now, and needs the token.
+            self._handover.answered(burst, host, at=0.0)
             raise
         except Transient:
             # The cloud may have made the VM only now, and may list it later.

@@ -109,15 +109,15 @@ class VmSettings(msgspec.Struct, frozen=True, kw_only=True):
     offers: Annotated[Mapping[str, VmOffer], msgspec.Meta(min_length=1)]
     """VM size of each offer, by the offer's name; at least one."""
     region: str = ""
-    """Region, or the zone for `gce`; the driver's default if empty. `azure_arm` has no
-    default: set it."""
+    """Region, or the zone for `gce`; the driver's default if empty. `azure_arm` and
+    `gce` have no default: set it."""
     endpoint: str = ""
     """URL of the cloud's API, if it is not the driver's own; not for `gce`. In
     `driver_options` set instead `ex_force_auth_url` for `openstack`,
     `cloud_environment` for `azure_arm`."""
     driver_options: Mapping[str, Any] = {}
     """More arguments of the driver that are not secret, such as `project` for `gce`,
-    `ex_tenant_name` and `ex_force_auth_version` for `openstack`, and
+    `ex_tenant_name` and `ex_force_auth_url` (without `/v3`) for `openstack`, and
     `subscription_id`, `tenant_id` and `resource_group` for `azure_arm`."""
     subnet: str = ""
     """Id of the subnet (`ec2`), id of the network (`openstack`), name of the subnetwork
@@ -138,8 +138,8 @@ class VmSettings(msgspec.Struct, frozen=True, kw_only=True):
     bind: str = "0.0.0.0"  # noqa: S104  VMs come from other hosts
     """Address of the daemon's host at which it listens for VMs."""
     port: _Port = 8060
-    """Port at which each VM fetches its certificate, once. It is open while bursts
-    live."""
+    """Port at which each VM fetches its certificate, once: another for each table. It
+    is open while bursts live."""
     user_data: str = ""
     """Path of a template for the user data, in place of the package's own."""
     user: str = "flux"
@@ -181,6 +181,10 @@ class VmSettings(msgspec.Struct, frozen=True, kw_only=True):
         if self.driver == "gce" and self.endpoint:
             # Libcloud gives the host to its connection as the kind of login.
             raise ValueError("endpoint: Libcloud's driver of gce can use its own alone")
+        if self.driver == "gce" and not self.region:
+            raise ValueError("region: set it to a zone; gce has no default")
+        if self.driver == "ec2" and self.security_groups and not self.subnet:
+            raise ValueError("security_groups: set subnet, too")
         if self.driver == "azure_arm" and len(self.security_groups) > 1:
             raise ValueError("security_groups: azure_arm accepts only one")
         self._check_options()

@@ -104,7 +104,7 @@ def _running(vm: SeenVm, machine: CloudVm, now: float, trouble: str) -> Follower
     if now <= vm.noted.until:
         why = f"its VM {machine.id} runs, and has not fetched its files yet"
         why += trouble and f": {trouble}"
-        return FollowerStatus(vm.host, Phase.PENDING, why)
+        return FollowerStatus(vm.host, Phase.PENDING, why, has_node=True)
     why = (
         f"its VM {machine.id} runs, and did not fetch its files in time: its console"
         " shows whether cloud-init ran, and whether it reaches the daemon's port"

@@ -14,6 +14,7 @@ from burst.doctor.check_providers import (
     check_daemon_reads,
     check_lease_ends,
     check_offers,
+    check_prices,
     check_probe,
     check_provider,
     check_shared_offers,
@@ -239,3 +240,16 @@ def test_offers_that_cost_money_and_never_end_are_told() -> None:
         settings(providers={"here": {"type": "local"}}, prices={"here.small": 2.0}),
     )
     assert "bursts of here/small cost" in found.what
+
+
+def test_nodes_that_no_budget_limits_for_want_of_a_price_are_told() -> None:
+    here = [provider(offers=(BIG, SMALL)), provider(offers=ReadFailure("no", "try"))]
+    known = {"providers": {each: {"type": "local"} for each in ("here", "there")}}
+    assert check_prices(here, settings(**known)) == []
+    theirs = {"limit": 1.0, "match": {"provider": "there"}}
+    assert check_prices(here, settings(**known, budget=[theirs])) == []
+    [found] = check_prices(here, settings(**known, budget=[theirs, {"limit": 1.0}]))
+    assert found.level is NOTE
+    assert "here/small: no price is set" in found.what
+    free = settings(**known, budget=[{"limit": 1.0}], prices={"here.small": 0})
+    assert check_prices(here, free) == []

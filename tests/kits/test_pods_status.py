@@ -106,9 +106,16 @@ def test_a_pod_that_is_not_bound_waits_and_one_that_is_ending_does_not_run() -> 
     del unbound["spec"]["nodeName"]
     seen = look(thing("Job"), pod(0, **RUNNING), unbound)
     assert seen.why == "n-1 waits for a node"
+    assert [each.has_node for each in seen.followers] == [True, False]
     going["metadata"]["deletionTimestamp"] = EARLIER
     seen = look(thing("Job"), pod(0, **RUNNING), going)
     assert (seen.phase, seen.why) == (Phase.PENDING, "n-1 is ending")
+
+
+def test_a_node_costs_once_its_pod_is_bound_until_the_pod_has_ended() -> None:
+    seen = look(thing("Job"), pod(0, **broker(**PULL)), pod(1, **EVICTED))
+    assert [each.phase for each in seen.followers] == [BEGINS] * 2
+    assert [each.has_node for each in seen.followers] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -245,7 +245,7 @@ class _Accounts:
         """Return how many nodes boot, go and are absent in a burst that is resized.
 
         If nodes were only asked for, or a growth broke off, as many count as the
-        provider shows as started: it may have made nothing at all.
+        provider shows as there: it may have made nothing at all.
         """
         if burst.resize is None:
             return {}
@@ -269,7 +269,7 @@ def _count(ranks: Iterable[frozenset[int]]) -> int:
 
 
 def _shown(before: int, burst: Burst, world: World) -> int:
-    """Return how many nodes of a burst its provider shows as started."""
+    """Return how many nodes of a burst its provider shows as there."""
     view = world.providers.get(burst.lease.provider)
     if view is None or view.trouble or not view.read_at:
         return before
@@ -277,7 +277,8 @@ def _shown(before: int, burst: Burst, world: World) -> int:
     if status is None or status.failure is Failure.CAPACITY:
         return 0
     followers = status.followers
-    shown = sum(each.phase is not FollowerPhase.PENDING for each in followers)
+    pending = FollowerPhase.PENDING
+    shown = sum(each.has_node or each.phase is not pending for each in followers)
     return min(shown, burst.lease.nodes)
 
 

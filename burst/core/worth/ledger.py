@@ -11,7 +11,7 @@ INACTIVE, so exactly once. Time is counted in node-seconds, by what each node di
 | boot | from `provision` until the burst was online |
 | idle | online, or being drained, and no job on the node |
 | teardown | from the end of use until the provider confirmed that nothing is left |
-| never joined | shown as started by the provider, in a burst that was never online |
+| never joined | shown as there by the provider, in a burst that was never online |
 
 A node that several jobs share is one node at work; its time is divided among the jobs.
 """
@@ -78,7 +78,7 @@ class NodeSeconds(msgspec.Struct, frozen=True, array_like=True):
     boot: float = 0.0
     teardown: float = 0.0
     shown: float = 0.0
-    """The time for which the provider showed nodes as started, whatever they did."""
+    """The time for which the provider showed nodes as there, whatever they did."""
 
 
 class Costs(msgspec.Struct, frozen=True, array_like=True):
@@ -117,7 +117,7 @@ class Use(msgspec.Struct, frozen=True, omit_defaults=True):
     jobs: tuple[tuple[JobId, int], ...] = ()
     """Jobs of the burst that run there, and on how many of its nodes."""
     shown: int = 0
-    """Nodes that the provider shows as started."""
+    """Nodes that the provider shows as there."""
     boot: int = 0
     """Nodes by which an online burst grows, and that are not online yet."""
     teardown: int = 0
@@ -293,7 +293,7 @@ def outlive(entry: Entry, now: float) -> Entry:
 def settle(entry: Entry, now: float, *, reclaimed: bool = False) -> SettledBurst:
     """Return what the burst has cost, now that nothing of it is left.
 
-    A burst that was never online cost money while its provider showed nodes as started:
+    A burst that was never online cost money while its provider showed nodes as there:
     it may have made nothing at all.
     """
     entry = counted(entry, now)

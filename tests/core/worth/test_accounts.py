@@ -118,6 +118,22 @@ def test_a_burst_is_settled_once_with_what_its_nodes_did(sim):
     assert period.bursts == 1
 
 
+@pytest.mark.parametrize("has_nodes", [False, True])
+def test_nodes_that_are_there_and_never_join_are_paid_for(sim, has_nodes):
+    sim.provider.starts_only, sim.provider.has_nodes = 0, has_nodes
+    job = sim.lead.submit(LENT, userid=7, duration=60.0)
+    sim.until(sim.in_state(State.PROVISION))
+    sim.tick(60)
+    sim.lead.finish(job)
+    sim.until(sim.in_state(State.INACTIVE), ticks=120, seconds=5.0)
+    (done,) = settled(sim)
+    assert done.costs.total == done.costs.never_joined
+    if has_nodes:
+        assert done.costs.total >= 3 * 59 * UNIT
+    else:
+        assert done.costs.total == 0
+
+
 def test_a_daemon_that_starts_again_goes_on_counting(sim):
     job = sim.lead.submit(LENT, userid=7, duration=60.0)
     sim.until(sim.in_state(State.ONLINE))

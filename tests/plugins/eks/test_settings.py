@@ -55,7 +55,9 @@ def test_the_table_that_lead_init_writes_works_once_it_is_filled_in() -> None:
     nodes = NodesRequest(name="nodes", shape=shape, nodes=4)
     text = TYPE.table_template(TableRequest(each=(nodes,), total=8))
     filled = re.sub(r"^# (\w+ = )", r"\1", text, flags=re.MULTILINE)
-    table = tomllib.loads(filled)["providers"]["eks"]
+    settings = tomllib.loads(filled)
+    assert settings["deadlines"]["lease"] == "24h"
+    table = settings["providers"]["eks"]
     assert table.pop("type") == "eks"
     found = EksProvider("eks", convert(EksSettings, table, "providers.eks"), "owner-a")
     (offer,) = found.offers()

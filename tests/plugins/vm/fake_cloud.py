@@ -103,6 +103,7 @@ class FakeCloud:
         size = {"size": "c7i.large", "cores": 4, "max_nodes": 4}
         table = {
             "driver": self.driver,
+            "region": "europe-west1-b" if self.driver == "gce" else "",
             "credentials": str(self.credentials),
             "image": "ami-1",
             "dir": str(self.path / "notes"),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from burst_vm.failures import Throttled
 from burst_vm.provider import VmProvider
 
 from burst.errors import (
@@ -167,8 +168,8 @@ def test_capacity_that_is_missing_after_the_request(azure: FakeAzure) -> None:
         ((401, "ExpiredAuthenticationToken", "x"), Refused, "rights"),
         ((400, "InvalidParameter", "x"), Refused, "compare this table"),
         ((404, "ResourceGroupNotFound", "x"), Refused, "compare this table"),
-        ((429, "TooManyRequests", "x"), Transient, ""),
-        ((429, "RetryableError", "x"), Transient, ""),
+        ((429, "TooManyRequests", "x"), Throttled, ""),
+        ((429, "RetryableError", "x"), Throttled, ""),
         ((409, "RetryableError", "x"), Transient, ""),
         ((409, "Conflict", "the VM is being deleted"), Transient, ""),
         ((500, "InternalExecutionError", "x"), Transient, ""),

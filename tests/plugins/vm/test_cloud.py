@@ -20,6 +20,8 @@ from burst.errors import ConfigError, Refused
 from tests.plugins.vm.fake_cloud import FakeCloud
 from tests.support.reaping import reap_until_gone
 
+GCE = {"driver": "gce", "region": "europe-west1-b"}
+
 
 def class_of(driver: str) -> Any:
     """Return the class that makes VMs of a driver."""
@@ -220,7 +222,9 @@ def test_vms_of_another_project_are_in_another_place(
         ({"options": {"ex_maxcount": 2}}, "options: ex_maxcount: the provider itself"),
         ({"options": {"ex_metadata": {"year": 2026}}}, "must be a table of text"),
         ({"driver": "gce", "endpoint": "https://x"}, "endpoint: .* of gce"),
-        ({"driver": "gce", "options": {"ex_metadata": {"a": "b"}}}, "items = "),
+        ({**GCE, "options": {"ex_metadata": {"a": "b"}}}, "items = "),
+        ({**GCE, "region": ""}, "region: .* a zone"),
+        ({"security_groups": ["sg-1"]}, "set subnet"),
     ],
 )
 def test_settings_that_cannot_work_are_named(

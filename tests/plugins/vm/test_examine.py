@@ -15,6 +15,8 @@ from burst.model.finding import Level
 from burst.model.lead import GuestAccess, LeadIdentity
 from burst.testing import example_lead
 from tests.plugins.vm.fake_cloud import FakeCloud
+from tests.plugins.vm.hypervisor import Hypervisor
+from tests.plugins.vm.moto_cloud import MotoCloud
 
 HUGE = {"size": "c9.huge", "cores": 4, "max_nodes": 4}
 
@@ -44,6 +46,15 @@ def test_credentials_that_others_can_read(cloud: FakeCloud) -> None:
     assert "swordfish" not in found(cloud)
     with pytest.raises(ConfigError, match="others may read it"):
         cloud.provider().observe()
+
+
+def test_volumes_that_ec2_keeps_are_told(hosts: Hypervisor) -> None:
+    assert isinstance(hosts.cloud, MotoCloud)
+    # That of moto's images keeps its volume.
+    findings = hosts.cloud.provider("owner").examine(None)
+    [told] = [each for each in findings if each.what.startswith("image ")]
+    assert told.level is Level.NOTE
+    assert "each VM leaves its volume /dev/sda1" in told.what
 
 
 def test_a_cloud_that_refuses(cloud: FakeCloud) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import requests
-from burst_vm.failures import error_of
+from burst_vm.failures import Throttled, error_of
 from libcloud.common.exceptions import BaseHTTPError, RateLimitReachedError
 from libcloud.common.google import QuotaExceededError, ResourceExistsError
 from libcloud.common.types import InvalidCredsError, LibcloudError
@@ -40,10 +40,10 @@ STOCKOUT = "ZONE_RESOURCE_POOL_EXHAUSTED: try a different zone"
         ),
         (LibcloudError(STOCKOUT), InsufficientCapacity),
         (QuotaExceededError("CPUS", 403, "QUOTA_EXCEEDED"), InsufficientCapacity),
-        (BaseHTTPError(503, "RequestLimitExceeded: slow"), Transient),
-        (BaseHTTPError(400, "RequestLimitExceeded: slow"), Transient),
+        (BaseHTTPError(503, "RequestLimitExceeded: slow"), Throttled),
+        (BaseHTTPError(400, "RequestLimitExceeded: slow"), Throttled),
         (BaseHTTPError(503, ""), Transient),
-        (RateLimitReachedError(headers={"retry-after": "7"}), Transient),
+        (RateLimitReachedError(headers={"retry-after": "7"}), Throttled),
         (ResourceExistsError("x", 409, "alreadyExists"), Transient),
         (requests.ConnectionError("refused"), Transient),
         (TimeoutError("timed out"), Transient),

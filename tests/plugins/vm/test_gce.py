@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 from burst_vm.cloud import NewVm, VmCloud
+from burst_vm.machines import VmState
 from burst_vm.settings import VmOffer
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -28,6 +29,23 @@ ITEM = {
     "status": "UP",
     "guestCpus": 4,
     "selfLink": "https://www.googleapis.com/x",
+}
+INSTANCE = {
+    **ITEM,
+    "name": "burst-0-ab12-0",
+    "status": "RUNNING",
+    "zone": ZONE,
+    "machineType": "zones/z/machineTypes/c3-standard-8",
+    "tags": {"fingerprint": "x"},
+    "labels": {"burst-owner": "owner", "burst-id": "burst-0-ab12"},
+    "disks": [
+        {
+            "boot": True,
+            "type": "PERSISTENT",
+            "source": f"https://www.googleapis.com/compute/v1/projects/hpc/zones/{ZONE}"
+            "/disks/burst-0-ab12-0",
+        }
+    ],
 }
 STOCKOUT = {"code": "ZONE_RESOURCE_POOL_EXHAUSTED", "message": "no such VMs now"}
 
@@ -51,6 +69,11 @@ class Compute:
             return found | ({"error": {"errors": [STOCKOUT]}} if done else {})
         if words[-1] == "zones":
             return {"items": [{**ITEM, "name": ZONE}]}
+        if words[-1] == "instances":
+            return {"items": [INSTANCE]}
+        if words[-2:] == ["aggregated", "disks"]:
+            # As of a zone that cannot be reached, or an account without that right.
+            return {"items": {}}
         if words[-1] == "regions":
             region = {"name": "europe-west1", "zones": [ZONE], "quotas": []}
             return {"items": [{**ITEM, **region}]}
@@ -130,3 +153,10 @@ def test_no_token_is_kept_in_a_file(
     assert compute.tokens == {"Bearer ours"}
     kept = (tmp_path / ".google_libcloud_auth.hpc").read_text()
     assert json.loads(kept)["access_token"] == "theirs"
+
+
+@pytest.mark.usefixtures("compute")
+def test_a_vm_is_listed_also_if_its_disk_is_not(cloud: VmCloud) -> None:
+    [machine] = cloud.machines()
+    assert machine.state is VmState.RUNNING
+    assert machine.burst == "burst-0-ab12"

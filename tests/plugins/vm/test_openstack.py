@@ -11,7 +11,7 @@ import pytest
 from burst_vm.cloud import VmCloud
 from burst_vm.provider import VmProvider
 from libcloud.common.exceptions import BaseHTTPError
-from libcloud.compute.drivers.openstack import OpenStack_2_NodeDriver
+from libcloud.compute.providers import get_driver
 
 from burst.model.finding import Finding, Level
 from burst.provider import Failure, Phase
@@ -20,7 +20,6 @@ from tests.support.reaping import reap_until_gone
 
 AUTH = {
     "ex_force_auth_url": "http://127.0.0.1:1",
-    "ex_force_auth_version": "3.x_password",
     "ex_tenant_name": "hpc",
 }
 
@@ -61,14 +60,20 @@ class Nova:
                 raise BaseHTTPError(403, "Policy doesn't allow it to be performed.")
             return answer(limits={"absolute": self.limits})
         if path == "/servers/detail":
-            return answer(servers=list(self.servers))
+            return self._page(int(given["params"].get("marker", ["0"])[0]))
         [server] = [each for each in self.servers if path.endswith(each["id"])]
         if method == "DELETE":
             self.servers.remove(server)
         return answer(server=server)
 
+    def _page(self, first: int) -> Any:
+        """Return one server of the list, and where the next one is."""
+        link = {"rel": "next", "href": f"http://nova/servers/detail?marker={first + 1}"}
+        more = [link] if first + 1 < len(self.servers) else []
+        return answer(servers=self.servers[first : first + 1], servers_links=more)
+
     def _driver(self, **arguments: Any) -> Any:
-        driver = OpenStack_2_NodeDriver(**arguments)
+        driver = get_driver("openstack")(**arguments)
         driver.connection = self
         return driver
 
@@ -125,6 +130,13 @@ def test_a_server_is_made_found_by_its_metadata_and_deleted(nova: Nova) -> None:
     nova.servers[0]["OS-EXT-STS:task_state"] = None
     reap_until_gone(nova.provider, nova.spec.burst_id)
     assert nova.servers == []
+
+
+def test_servers_of_all_pages_are_known(nova: Nova, cloud: FakeCloud) -> None:
+    nova.provider.provision(cloud.spec(3))
+    cloud.now += 60
+    [status] = nova.provider.observe()
+    assert ["is pending" in each.why for each in status.followers] == [True] * 3
 
 
 def test_a_server_for_which_there_is_no_host_is_want_of_capacity(nova: Nova) -> None:

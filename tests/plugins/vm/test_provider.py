@@ -45,6 +45,30 @@ def unanswered(cloud: FakeCloud, call: str) -> VmProvider:
     return provider
 
 
+@pytest.mark.parametrize("call", ["create", "answer"])
+def test_a_vm_whose_request_was_throttled_is_there_or_requested_again_at_once(
+    cloud: FakeCloud, call: str
+) -> None:
+    cloud.errors[call] = BaseHTTPError(503, "RequestLimitExceeded: too many")
+    provider = cloud.provider()
+    with pytest.raises(Transient) as caught:
+        provider.provision(cloud.spec(1))
+    assert caught.value.retry_after == 1
+    provider.provision(cloud.spec(1))
+    assert len(cloud.asked) == 1
+    # Its token is valid.
+    assert "has not fetched its files yet" in seen(provider).why
+
+
+def test_nothing_is_left_of_a_request_that_was_throttled(cloud: FakeCloud) -> None:
+    cloud.errors["create"] = BaseHTTPError(503, "RequestLimitExceeded: too many")
+    provider = cloud.provider()
+    with pytest.raises(Transient):
+        provider.provision(cloud.spec(1))
+    with pytest.raises(NotFound):
+        provider.reap(cloud.spec(1).burst_id)
+
+
 def test_a_vm_that_is_listed_late_is_not_made_twice(cloud: FakeCloud) -> None:
     provider = unanswered(cloud, "answer")
     cloud.now += 30
@@ -154,6 +178,7 @@ def test_a_vm_runs_for_the_daemon_once_it_has_its_files(cloud: FakeCloud) -> Non
     status = seen(provider)
     assert status.phase is Phase.PENDING
     assert "has not fetched its files yet" in status.why
+    assert all(each.has_node for each in status.followers)
     cloud.now += 901
     status = seen(provider)
     assert status.phase is Phase.FAILED

@@ -177,8 +177,12 @@ def _status(
         worst = ((h, w) for h, w in words.items() if w.phase is phase and w.why)
         why = next((f"{host} {word.why}" for host, word in worst), "")
     told = [part.failure for part in parts if part.failure is not Failure.OTHER]
+    there = (p for p in found.of(POD.name) if node_of(p) and not has_ended(p))
+    placed = set(map(found.host_of, there))
     stay = tuple(
-        FollowerStatus(host, word.phase, word.why, word.reclaimed, word.lost)
+        FollowerStatus(
+            host, word.phase, word.why, word.reclaimed, word.lost, host in placed
+        )
         for host, word in words.items()
     )
     leaving = found.leaving
