@@ -72,10 +72,12 @@ def load(group: Group, name: str) -> Any:
     point = installed(group)[name]
     try:
         return point.load()
-    except (ImportError, AttributeError) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever the package's own code raises
         raise ConfigError(
             f"{group}: {name} of package {package_of(point)} cannot be imported:"
-            f" {error}",
+            f" {type(error).__name__}: {error}",
             "install it again with its dependencies, or remove it",
         ) from error
 

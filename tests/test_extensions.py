@@ -37,6 +37,10 @@ class Hello(PackageTable, frozen=True):
     def check(self, where: str) -> None:
         if self.size > 3:
             raise ConfigError(f"{where}: hello.size: {self.size} is too large")
+
+
+def fail(settings: object) -> None:
+    raise SystemExit(settings and 3)
 """
 POINTS = """
 [burst.commands]
@@ -44,6 +48,10 @@ hello = burst_hello:hello
 greet = burst_hello:greet
 greet.all = burst_hello:hello
 broken = burst_hello:nothing
+
+[burst.doctor]
+failing = burst_hello:fail
+unwell = burst_hello:nothing
 
 [burst.settings]
 hello = burst_hello:Hello
@@ -121,6 +129,19 @@ def test_a_package_adds_a_command(site: Mapping[str, str]) -> None:
     broken = burst("broken", **site)
     assert "burst.commands: broken of package burst-hello cannot be imported" in broken
     assert "Traceback" not in broken
+    listed = burst("--help", **site)
+    assert "broken of package burst-hello cannot be" in listed
+    assert "\n  status " in listed
+
+
+def test_the_check_of_a_package_that_fails_ends_no_other(
+    site: Mapping[str, str],
+) -> None:
+    told = burst("doctor", **{**site, "FLUX_URI": "local:///nothing"})
+    found = " ".join(told.split())
+    assert "wrong failing SystemExit: 3 ->" in found
+    assert "wrong unwell burst.doctor: unwell of package burst-hello cannot" in found
+    assert "wrong lead " in found
 
 
 def test_a_package_adds_a_table_of_settings(

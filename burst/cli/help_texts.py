@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import click
 
+from burst.errors import BurstError
+
 # More characters than any first sentence has; click cuts off a longer text.
 _WHOLE = 1_000
 
@@ -29,12 +31,20 @@ class CommandGroup(click.Group):
         named = {name for names in parts.values() for name in names}
         others = [name for name in self.list_commands(ctx) if name not in named]
         for title, names in {**parts, self.rest: others}.items():
-            found = ((name, self.get_command(ctx, name)) for name in names)
-            rows = [
-                (name, command.get_short_help_str(_WHOLE))
-                for name, command in found
-                if command is not None and not command.hidden
-            ]
-            if rows:
+            told = ((name, self._short_help(ctx, name)) for name in names)
+            if rows := [row for row in told if row[1]]:
                 with formatter.section(title):
                     formatter.write_dl(rows)
+
+    def _short_help(self, ctx: click.Context, name: str) -> str:
+        """Return the first sentence of a command; empty for a hidden one.
+
+        Of one whose package cannot be imported it says so: the others can be used.
+        """
+        try:
+            command = self.get_command(ctx, name)
+        except BurstError as error:
+            return error.what
+        if command is None or command.hidden:
+            return ""
+        return command.get_short_help_str(_WHOLE)

@@ -74,12 +74,12 @@ from burst.doctor.facts import (
     SettingsFacts,
 )
 from burst.errors import ConfigError
-from burst.extensions import load_all
+from burst.extensions import installed, load
 from burst.flux.boot_info import BootInfo, read_boot_info
 from burst.flux_setup.running_instance import RunningInstance, read_instance
 from burst.kits.user_names import user_name
 from burst.lead import Lead
-from burst.model.finding import Finding, note
+from burst.model.finding import Finding, note, wrong
 from burst.model.lead import LeadIdentity
 from burst.runtime.connect import connect, is_flux, with_settings
 
@@ -137,8 +137,8 @@ def _check_all(request: DoctorRequest) -> Iterator[Finding]:
         found = [note(f"not checked without the settings: {rest}", advice)]
         yield from _label("settings", found)
         return
-    for name, check in load_all("burst.doctor").items():
-        yield from _label(name, check(settings))
+    for name in sorted(installed("burst.doctor")):
+        yield from _check_of_package(name, settings)
     flux = collect_facts.read_flux()
     yield from _label("flux", check_flux_program(flux, is_flux(uri)))
     with _connected(uri) as lead:
@@ -303,6 +303,14 @@ def _probes(
             asked = collect_facts.ProbeRequest(request.probe, request.user)
             found = collect_facts.probe(facts, settings, lead, asked)
             yield from _label(f"provider {facts.name}", check_probe(found))
+
+
+def _check_of_package(name: str, settings: Settings) -> Sequence[Finding]:
+    """Return the findings of another package's check, or that it failed."""
+    found = try_call(lambda: list(_label(name, load("burst.doctor", name)(settings))))
+    if isinstance(found, ReadFailure):
+        return list(_label(name, [wrong(found.what, found.advice)]))
+    return found
 
 
 def _find_uri(request: DoctorRequest) -> tuple[str, str]:

@@ -15,12 +15,17 @@ _T = TypeVar("_T")
 
 
 def try_call(call: Callable[[], _T]) -> _T | ReadFailure:
-    """Return what the call returns, or a ReadFailure. Never raises."""
+    """Return what the call returns, or a ReadFailure. Raises KeyboardInterrupt alone.
+
+    SystemExit of a plug-in is a failure as any other.
+    """
     try:
         return call()
     except BurstError as error:
         return ReadFailure(error.what, error.advice)
-    except Exception as error:  # noqa: BLE001  the other checks have to go on
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001  the other checks have to go on
         return ReadFailure(
             f"{type(error).__name__}: {error}",
             "this is a bug in burst or in a plug-in; please report it",

@@ -113,7 +113,8 @@ class AgentReports:
         if now > taken.until:
             why = refused or f"its agent has been silent since {moment(taken.at)}"
             return ShownMember(None, {**facts, "waits_for": why})
-        facts |= dict.fromkeys(("nodes", "min", "max"), taken.report.nodes.up)
+        if member.record.ended is None:
+            facts |= dict.fromkeys(("nodes", "min", "max"), taken.report.nodes.up)
         state = _as_agents(member).read(taken.report, now)
         return ShownMember(state, facts)
 

@@ -43,9 +43,9 @@ from burst_ensemble_replay.simulator import (
 
 
 def _end(row: Row) -> str:
-    if row["trouble"]:
-        return f"stopped: {row['trouble']}"
-    return row["end"] or f"still there, {counted(row['nodes'], 'node')}"
+    fault = f"stopped: {row['trouble']}" if row["trouble"] else ""
+    still = "" if fault else f"still there, {counted(row['nodes'], 'node')}"
+    return "; ".join(filter(None, (fault, row["end"] or still)))
 
 
 _ROWS = (

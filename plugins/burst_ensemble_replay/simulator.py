@@ -73,7 +73,8 @@ class MemberOutcome(msgspec.Struct, frozen=True):
     end: str
     """Why it ended; empty if it did not."""
     trouble: str = ""
-    """The fault of an algorithm that keeps it as it is; empty for none."""
+    """The fault of an algorithm that keeps it as it is, or kept it so until its end;
+    empty for none."""
 
 
 class EnsembleOutcome(msgspec.Struct, frozen=True):
@@ -112,6 +113,8 @@ class EnsembleSimulator:
             )(_priced(times, (prices or {}).get(each.name)))
             for each in spec.members
         }
+        self._faults = dict.fromkeys(self.members, "")
+        """The fault of each member at the last check before its end."""
         self._most = {each.name: each.max for each in spec.members}
         self._arrivals = list(reversed(workload.arrivals))
         self._refused = 0
@@ -169,6 +172,11 @@ class EnsembleSimulator:
             algorithms = self._algorithms[view.name]
             return self._calls.ask(view.name, algorithms, (view, memory), now)
 
+        self._faults |= {
+            name: member.fault
+            for name, member in self.record.members.items()
+            if member.ended is None
+        }
         step = look(self._spec, self.record, read, ask, now)
         done = [(intent, self._do(intent, now)) for intent in step.intents]
         self.record = confirm(self._spec, step.record, done, now)
@@ -216,7 +224,7 @@ class EnsembleSimulator:
             why=record.why,
             refused=self._refused + len(self._arrivals),
             members=tuple(
-                _member_outcome(name, member, record.members[name])
+                _member_outcome(name, member, record.members[name], self._faults[name])
                 for name, member in self.members.items()
             ),
         )
@@ -227,7 +235,7 @@ def _priced(times: NodeTimes, price: float | None) -> NodeTimes:
 
 
 def _member_outcome(
-    name: str, member: SimulatedMember, kept: MemberRecord
+    name: str, member: SimulatedMember, kept: MemberRecord, fault: str
 ) -> MemberOutcome:
     waits = sorted(job.start - job.submit for job in member.started)
     return MemberOutcome(
@@ -237,11 +245,11 @@ def _member_outcome(
         money=member.paid / 3600 * member.times.price,
         jobs=len(waits),
         mean_wait_s=statistics.fmean(waits) if waits else 0.0,
-        p95_wait_s=waits[int(0.95 * (len(waits) - 1))] if waits else 0.0,
+        p95_wait_s=waits[math.ceil(0.95 * len(waits)) - 1] if waits else 0.0,
         changes=max(0, member.changes - 1),
         nodes=kept.nodes,
         end=kept.why if kept.ended is not None else "",
-        trouble=kept.fault,
+        trouble=kept.fault or fault,
     )
 
 

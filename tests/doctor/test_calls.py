@@ -10,7 +10,7 @@ from burst.errors import ConfigError, Refused
 from tests.support.waiting import HANG_S
 
 
-def fail(error: Exception) -> int:
+def fail(error: BaseException) -> int:
     raise error
 
 
@@ -30,9 +30,16 @@ def test_what_works_is_returned() -> None:
                 "this is a bug in burst or in a plug-in; please report it",
             ),
         ),
+        (
+            SystemExit(3),
+            ReadFailure(
+                "SystemExit: 3",
+                "this is a bug in burst or in a plug-in; please report it",
+            ),
+        ),
     ],
 )
-def test_what_fails_is_a_trouble(error: Exception, trouble: ReadFailure) -> None:
+def test_what_fails_is_a_trouble(error: BaseException, trouble: ReadFailure) -> None:
     assert try_call(lambda: fail(error)) == trouble
 
 

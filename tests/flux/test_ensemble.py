@@ -13,6 +13,7 @@ import pytest
 
 from tests.cli.cli_harness import DaemonProcess
 from tests.flux.site import Site
+from tests.intake.modes import CONFINING
 from tests.support.ensemble_story import ensemble, until_told
 from tests.support.waiting import wait_until
 
@@ -102,6 +103,18 @@ def test_it_lives_through_a_lead_and_a_daemon_that_are_killed(site: Site) -> Non
         # What ran has failed; what waited runs on new nodes.
         assert found["failed"] >= 1, found
         assert found["success"] >= 1, found
+
+
+def test_in_mode_queue_its_jobs_are_moved_to_its_nodes(site: Site) -> None:
+    """Fluxion needs that mode. Flux moves no job that names its nodes."""
+    site.instance.reload_config(CONFINING["queue"])
+    site.flux("queue", "start", "--queue=batch")
+    site.write(intake={"mode": "queue"})
+    with site.cli.daemon():
+        go = up_until_told(site)
+        wait_for_running(site, 2)
+        go.touch()
+        assert wait_for_end(site) == {"success": 4, "failed": 0}
 
 
 @contextmanager

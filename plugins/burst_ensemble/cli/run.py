@@ -203,7 +203,7 @@ def _nodes(row: Row) -> str:
     member = row["member"]
     if "nodes" not in row:
         left = sum(burst["nodes"] for burst in member["bursts"])
-        return f"{left}/{member['nodes']}"
+        return f"{'?' if member['ended'] is None else left}/{member['nodes']}"
     isolated = member["mode"] == "isolated"
     up = member["nodes_paid"] if isolated else row["nodes"]["node_up_count"]
     return f"{up}/{member['nodes']}"

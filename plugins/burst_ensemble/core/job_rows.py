@@ -94,17 +94,9 @@ def count_jobs(before: MemberRecord, seen: JobsSeen, now: float) -> MemberState:
     ended do not count, and others have no group. Once the record has KNOWN_MOST jobs,
     further ones that others have submitted are in the reading alone, and their events
     are not counted. `JobsSeen.has_others` is another rule.
-
-    A job on record keeps the group that it has there. Earlier versions recorded jobs of
-    others in an external member, which are dropped, and the rows of its own jobs from
-    then tell no run.
     """
     count = _Count(before, now)
-    jobs = {
-        job_id: job
-        for job_id, job in before.jobs.items()
-        if job.group or not seen.has_others
-    }
+    jobs = dict(before.jobs)
     rows = {row.id: row for row in seen.rows}
     for job_id in sorted(rows):
         row, known = rows[job_id], jobs.get(job_id)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any
+from typing import Any, NamedTuple
 
 from burst.lead import NewJob
 from burst.model.ranks import format_hostlist
@@ -17,6 +17,17 @@ from burst_ensemble.core.record import EnsembleStart
 
 _URGENCY = 16
 """The urgency of a job once its nodes are up; it is submitted held."""
+
+
+class MemberNodes(NamedTuple):
+    """The nodes that jobs of a member may have."""
+
+    shape: Shape
+    """As the lead's R declares them; for an isolated member, as its offer says."""
+    hosts: tuple[str, ...] = ()
+    """Empty if its jobs name none: those of an isolated member, and in intake mode
+    `queue`, in which Flux moves no job with a constraint to the queue where it starts.
+    That queue has lent nodes alone, and the daemon keeps jobs on those of their tag."""
 
 
 def job_name(spec: EnsembleSpec, member: str, ref: JobRef, started: float) -> str:
@@ -40,13 +51,11 @@ def find_group(spec: EnsembleSpec, member: str, ref: JobRef) -> JobSpec:
 
 
 def make_job(
-    file: EnsembleStart, member: str, ref: JobRef, name: str, shape: Shape
+    file: EnsembleStart, member: str, ref: JobRef, name: str, nodes: MemberNodes
 ) -> NewJob:
     """Return a job to submit: held, and for nodes of its member alone.
 
-    A constraint of the job names these nodes, because Flux would give it any that fit.
-    `shape` is theirs, as the lead's R declares them; for an isolated member, as its
-    offer says.
+    A constraint of the job names their hosts, because Flux would give it any that fit.
     """
     spec = file.spec
     job = find_group(spec, member, ref)
@@ -59,10 +68,9 @@ def make_job(
         GROUP: ref.group,
         BURSTABLE: True,
     }
-    hosts = file.slots.get(member, ())
-    if hosts:
-        system["constraints"] = {"hostlist": [format_hostlist(hosts)]}
-    return NewJob(make_jobspec(job, ref.number, shape, system), urgency=0)
+    if nodes.hosts:
+        system["constraints"] = {"hostlist": [format_hostlist(nodes.hosts)]}
+    return NewJob(make_jobspec(job, ref.number, nodes.shape, system), urgency=0)
 
 
 def make_jobspec(

@@ -33,7 +33,7 @@ from burst_ensemble.core.intents import (
     SubmitJobs,
 )
 from burst_ensemble.core.job_rows import lost_jobs
-from burst_ensemble.core.member_job import job_name, make_job
+from burst_ensemble.core.member_job import MemberNodes, job_name, make_job
 from burst_ensemble.core.record import Ensemble, EnsembleStart, Member, MemberRecord
 from burst_ensemble.runtime.client import DaemonClient
 from burst_ensemble.runtime.files import environment_of
@@ -158,7 +158,10 @@ class MemberActions:
             provider = spec.member(member).provider
             return Done(f"provider {provider} offers no isolated bursts now", ids)
         rest = [ref for ref in to.jobs if ref not in ids]
-        jobs = [make_job(start, member, ref, names[ref], shape) for ref in rest]
+        in_queue = self._daemon.settings().intake.mode == "queue"
+        hosts = () if in_queue else start.slots.get(member, ())
+        its = MemberNodes(shape, hosts)
+        jobs = [make_job(start, member, ref, names[ref], its) for ref in rest]
         answers = self._daemon.submitter.submit_jobs(jobs) if jobs else []
         refused, never_taken = "", dict[JobRef, str]()
         for ref, answer in zip(rest, answers, strict=True):

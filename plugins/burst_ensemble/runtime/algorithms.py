@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from queue import Empty, SimpleQueue
@@ -203,7 +204,9 @@ class AlgorithmCalls:
         for name, algorithm in algorithms.items():
             key, before = (member, name), self._failed.get((member, name))
             if before is None or _is_over(before, now):
-                decide = partial(algorithm.decide, view, memory.get(name, {}), now)
+                # A copy: what an algorithm writes into it may not change the record.
+                its = deepcopy(memory.get(name, {}))
+                decide = partial(algorithm.decide, view, its, now)
                 answer, goes_on = self._call(f"algorithm {name} of {member}", decide)
                 found[name] = answer
                 self._failed.pop(key, None)

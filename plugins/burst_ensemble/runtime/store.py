@@ -7,11 +7,6 @@
 | `ensemble-member/ENSEMBLE/MEMBER` | `MemberRecord` without its jobs |
 | `ensemble-jobs/ENSEMBLE/MEMBER` | `MemberRecord.jobs` |
 | `ensemble-start/ENSEMBLE` | `EnsembleStart` |
-
-Earlier versions had the whole `EnsembleRecord` under `ensemble/ENSEMBLE`. It is read if
-it is there, and deleted by the next write of this ensemble: so a version that is put
-back takes no record for one without members, and what it writes is newer than the other
-keys.
 """
 
 from __future__ import annotations
@@ -39,7 +34,7 @@ from burst_ensemble.core.record import (
     plain_duration,
 )
 
-_STATE, _START, _EARLIER = "ensemble-run", "ensemble-start", "ensemble"
+_STATE, _START = "ensemble-run", "ensemble-start"
 _MEMBER, _JOBS = "ensemble-member", "ensemble-jobs"
 
 
@@ -52,8 +47,6 @@ class EnsembleStore:
         self._records: EnsembleRecords | None = None
         self._kept: dict[str, object] = {}
         """The value that the store has, by key; None if that is not known."""
-        self._earlier: frozenset[str] = frozenset()
-        """The keys of earlier versions that the store had."""
         self.unread: frozenset[str] = frozenset()
         """The ensembles whose records could not be read; one of them may have been
         started again since."""
@@ -104,14 +97,7 @@ class EnsembleStore:
         texts = self._store.load()
         self._records = _decode(texts)
         self.unread = _names(texts) - self._records.keys()
-        kind = f"{_EARLIER}/"
-        self._earlier = frozenset(key for key in texts if key.startswith(kind))
-        found = _by_key(self._records)
-        self._kept = {key: found[key] for key in found.keys() & texts.keys()}
-        for name, one in self._records.items():
-            earlier = f"{_EARLIER}/{name}"
-            if earlier in self._earlier:
-                self._kept |= dict.fromkeys([earlier, *_by_key({name: one})])
+        self._kept = _by_key(self._records)
         return self._records
 
     def _write(self, after: dict[str, object]) -> None:
@@ -120,16 +106,14 @@ class EnsembleStore:
             for key, value in after.items()
             if self._kept.get(key) != value
         }
-        # An ensemble whose record could not be read may have been started again.
-        replaced = {f"{_EARLIER}/{name}" for name in _names(after)} & self._earlier
-        gone = dict.fromkeys((self._kept.keys() | replaced) - after.keys())
+        gone = dict.fromkeys(self._kept.keys() - after.keys())
         if not changes and not gone:
             return
         # Until the store has answered, it may have the old or the new values: a later
         # write repeats these keys.
         self._kept |= dict.fromkeys([*changes, *gone])
         self._store.write({**changes, **gone})
-        self._kept, self._earlier = after, self._earlier - replaced
+        self._kept = after
 
 
 def _by_key(ensembles: EnsembleRecords) -> dict[str, object]:
@@ -152,8 +136,7 @@ def _by_key(ensembles: EnsembleRecords) -> dict[str, object]:
 def _names(texts: Collection[str]) -> frozenset[str]:
     """Return the ensembles that have a record among these keys."""
     split = (key.split("/") for key in texts)
-    kinds = {_STATE, _START, _EARLIER}
-    return frozenset(words[1] for words in split if words[0] in kinds)
+    return frozenset(words[1] for words in split if words[0] in {_STATE, _START})
 
 
 def _decode(texts: Mapping[str, str]) -> EnsembleRecords:
@@ -178,9 +161,6 @@ def _decode(texts: Mapping[str, str]) -> EnsembleRecords:
 def _decode_one(name: str, texts: Mapping[str, str]) -> Ensemble:
     key = f"{_START}/{name}"
     start = convert(EnsembleStart, from_json(texts[key], dict[str, Any]), key)
-    earlier = texts.get(f"{_EARLIER}/{name}")
-    if earlier is not None:
-        return Ensemble(start, from_json(earlier, EnsembleRecord))
     record = from_json(texts[f"{_STATE}/{name}"], EnsembleRecord)
     members = {}
     for each in (spec.name for spec in start.spec.members):

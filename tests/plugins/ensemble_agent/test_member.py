@@ -216,33 +216,6 @@ def test_its_jobs_are_known_by_their_run_whatever_its_clock_says() -> None:
     assert found.member.statistics["step"].success == 1
 
 
-@pytest.mark.parametrize("counted", ["", "submit"])
-def test_a_job_on_record_is_its_own_though_its_row_tells_no_run(counted) -> None:
-    """As one of before an upgrade. Jobs of others were then on record, too."""
-    known = MemberRecord(
-        started=NOW,
-        jobs={
-            JobId(1): KnownJob("step", 1, counted, submitted=NOW),
-            JobId(2): KnownJob("", 1, "submit", submitted=NOW),
-        },
-    )
-    ended: dict[str, Any] = {
-        "run": "",
-        "t_submit": NOW + 1,
-        "t_start": NOW + 2,
-        "t_finish": NOW + 3,
-        "result": "completed",
-    }
-    rows = [
-        row(number, JobState.INACTIVE, group=group, **ended)
-        for number, group in enumerate(("step", "", "step"), 1)
-    ]
-    found = agent_member(known=known).read(report(jobs=tuple(rows)), NOW + 5).member
-    assert found.jobs.keys() == {1}
-    assert found.statistics.keys() == {"step"}
-    assert (found.statistics["step"].success, found.total.success) == (1, 1)
-
-
 def test_beside_thousands_of_jobs_of_others_it_gets_jobs() -> None:
     others = [row(n, JobState.SCHED, group="") for n in range(1, JOBS_MOST + 1)]
     seen = agent_member().read(report(jobs=tuple(others)), NOW + 5)

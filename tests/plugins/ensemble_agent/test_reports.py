@@ -168,6 +168,7 @@ def test_the_end_is_told_to_the_agent() -> None:
     assert outside.send(jobs=(row(1, JobState.SCHED),)).end == "by hand"
     outside.site.step(3)
     assert outside.send().end == "by hand"
+    assert outside.row()["member"]["nodes"] == 0, "as of any member that has ended"
 
 
 def test_an_ensemble_that_is_started_again_begins_anew() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from burst_ensemble.algorithm import MemberDecision, MemberView, Memory
-from burst_ensemble.config.spec import EnsembleSpec, JobSpec
+from burst_ensemble.config.spec import EnsembleLimits, EnsembleSpec, JobSpec
 from burst_ensemble.core.algorithms import BUILT_IN
 from burst_ensemble.core.intents import JobRef
 from burst_ensemble.core.reading import SizedReading
@@ -183,8 +183,8 @@ class _Raising:
         return MemberDecision(nodes=1)
 
 
-def raising(algorithm: _Raising) -> EnsembleSimulator:
-    spec = ensemble(jobs=(jobs("x"),))
+def raising(algorithm: _Raising, **limits: Any) -> EnsembleSimulator:
+    spec = ensemble(jobs=(jobs("x"),), limits=convert(EnsembleLimits, limits, ""))
     return EnsembleSimulator(spec, {"m": {"a": algorithm}}, TIMES, Workload())
 
 
@@ -198,6 +198,18 @@ def test_an_algorithm_that_raises_is_set_apart(
     assert (found.nodes, found.trouble) == (0, told)
     assert algorithm.at == [0, 60, 120, 240]
     assert caplog.text.count("Traceback") == 1
+
+
+def test_a_fault_is_told_also_of_a_member_that_a_limit_ended() -> None:
+    (found,) = raising(_Raising(), time=120).run().members
+    assert found.trouble == "a: it raised ValueError('no')"
+    assert found.end == "[limits] time: 2m have passed"
+
+
+def test_of_few_waits_the_longest_is_p95() -> None:
+    spec = ensemble(member(max=1, jobs=(jobs("x", count=3),)))
+    (found,) = simulated(spec, Workload()).run().members
+    assert found.p95_wait_s > found.mean_wait_s > 0
 
 
 def test_it_can_be_interrupted_in_an_algorithm() -> None:

@@ -6,8 +6,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 from burst_ensemble.cli.run import print_ensemble
+from burst_ensemble.core.report import ensemble_row
 
 from burst.cli.listing import Listing
 from tests.cli.cli_harness import CliHarness, burst
@@ -121,3 +123,15 @@ def test_of_a_member_that_ends_its_jobs_and_what_it_waits_for_are_shown(
     site.end_job(job)
     site.step(3)
     assert re.search(r" ended +\S+ +0/0 +1 ended +by hand", line())
+
+
+def test_without_a_daemon_the_nodes_that_are_up_are_not_told(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    site = EnsembleSite()
+    site.up(members=[MEMBER])
+    site.step(2)
+    seen = site.seen
+    nodes = msgspec.structs.replace(seen.nodes, is_read=False)
+    print_ensemble(ensemble_row(seen._replace(nodes=nodes), "sweep", {}), Listing())
+    assert re.search(r" running +\S+ +\?/1 +0 ended", capsys.readouterr().out)

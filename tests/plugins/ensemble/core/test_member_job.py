@@ -7,7 +7,7 @@ from typing import Any
 
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core.intents import JobRef
-from burst_ensemble.core.member_job import job_name, make_job
+from burst_ensemble.core.member_job import MemberNodes, job_name, make_job
 from burst_ensemble.core.record import EnsembleStart, spec_tables
 
 from burst.config.convert import convert
@@ -46,7 +46,7 @@ def made(number: int = 0, **job: Any) -> NewJob:
     assert start.spec == ensemble
     ref = JobRef("md", number)
     name = job_name(ensemble, "a", ref, 255.9)
-    return make_job(start, "a", ref, name, SHAPE)
+    return make_job(start, "a", ref, name, MemberNodes(SHAPE, start.slots["a"]))
 
 
 def request(job: NewJob) -> ResourceRequest:
@@ -96,10 +96,10 @@ def test_lines_of_a_batch_and_jobs_that_are_shared() -> None:
     names = [job_name(shared, "a", each, 16.0) for each in alike]
     assert len(set(names)) == 2
     start = EnsembleStart(spec=shared, userid=1)
-    job = make_job(start, "a", ref, "x", SHAPE)
+    job = make_job(start, "a", ref, "x", MemberNodes(SHAPE))
     assert job.jobspec["tasks"][0]["command"] == ["run"]
     assert system(job)["cwd"] == "/"
-    assert "constraints" not in system(job), "it has no slot"
+    assert "constraints" not in system(job), "it names no hosts"
 
 
 def test_a_specification_is_kept_as_json_has_it() -> None:

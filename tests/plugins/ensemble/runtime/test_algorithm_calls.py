@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import pytest
 from burst_ensemble.algorithm import MemberDecision, MemberView, Memory
@@ -48,6 +50,17 @@ def test_each_is_asked_with_what_it_remembers() -> None:
         "two": MemberDecision(nodes=7, memory={"since": 1}),
     }
     assert list(found) == ["one", "two"]
+
+
+def test_what_one_writes_into_its_memory_before_it_raises_is_not_remembered() -> None:
+    class Marking:
+        def decide(self, view: MemberView, memory: Any, now: float) -> MemberDecision:
+            memory["done"].append(view.name)
+            raise ValueError(now)
+
+    memory: Mapping[str, Memory] = {"marks": {"done": []}}
+    AlgorithmCalls(PATIENT).ask("e/a", {"marks": Marking()}, (VIEW, memory), 7.0)
+    assert memory == {"marks": {"done": []}}
 
 
 def test_one_that_hangs_is_left_alone_until_it_returns() -> None:
