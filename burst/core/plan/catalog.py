@@ -28,6 +28,8 @@ class OfferCatalog(msgspec.Struct, frozen=True, kw_only=True):
     """All offers, including those that cannot be taken now."""
     unread: frozenset[str] = frozenset()
     """Providers that have not told their offers yet."""
+    disabled: frozenset[str] = frozenset()
+    """Providers that the settings have, and do not enable."""
     failures: Failures
     """What is not tried now; a plan adds the trials that it begins."""
 
@@ -36,13 +38,18 @@ class OfferCatalog(msgspec.Struct, frozen=True, kw_only=True):
         """Names of all providers that have offers, or may have once they answer."""
         return self.unread.union(candidate.provider for candidate in self.known)
 
+    @property
+    def unknown(self) -> frozenset[str]:
+        """Names of all providers whose offers are not known, and may be later."""
+        return self.unread | self.disabled
+
 
 def read_catalog(
     records: RecordsView, world: World, settings: Settings, now: float
 ) -> OfferCatalog:
     """Return which offers can be taken now, and why the others cannot."""
     offered = {name: view.offers for name, view in world.providers.items()}
-    return offer_catalog(
+    catalog = offer_catalog(
         provider_offers(
             offered,
             world.places,
@@ -52,6 +59,9 @@ def read_catalog(
         ),
         Failures(records.health, coming_bursts(records.live), now),
     )
+    tables = settings.providers.items()
+    disabled = frozenset(name for name, table in tables if not table.enabled)
+    return msgspec.structs.replace(catalog, disabled=disabled)
 
 
 def offer_catalog(

@@ -26,8 +26,8 @@ class WantedOffers(NamedTuple):
     totals: Mapping[str, float]
     """How many nodes there are of each offer of these providers, by `PROVIDER/OFFER`;
     math.inf where that is not known."""
-    unread: bool
-    """Whether a provider that these users may have has not told its offers yet."""
+    unknown: bool
+    """Whether the offers of a provider that these users may have are not known."""
 
 
 class JudgedOffers:
@@ -92,5 +92,5 @@ class JudgedOffers:
                 for each in known
                 if takes(each.provider)
             },
-            unread=any(map(takes, self._catalog.unread)),
+            unknown=any(map(takes, self._catalog.unknown)),
         )
