@@ -36,6 +36,8 @@ def test_without_nodes_it_is_tried_again(sim, error, ended):
     assert sim.cloud.begun == [sim.bursts[1].id]
     sim.tick()
     assert reason(sim, job).endswith("exit status 0")
+    sim.tick()
+    assert [burst.sums.results for burst in sim.bursts] == [{}, {"completed": 1}]
 
 
 def test_a_job_whose_program_may_be_refused_ends(sim):
