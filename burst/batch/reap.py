@@ -84,8 +84,12 @@ def reap_all(
             tell(f"{key[1]} cannot be taken down yet: {call.note}")
 
     ends, said, quiet = time.monotonic() + limit, "", 0
+    unread: dict[str, str] = {}
     while True:
         found, left = _bursts_of(providers)
+        for what, why in left.items() - unread.items():
+            tell(f"{what} cannot be read yet: {why}")
+        unread = dict(left)
         names = ", ".join(burst for _, burst in found)
         if found and names != said:
             said = names

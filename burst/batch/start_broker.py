@@ -37,6 +37,7 @@ from burst.flux.bindings import find_program
 from burst.flux_setup.setup_files import IntakeChoice
 from burst.kits.atomic_file import write_atomically
 from burst.kits.own_command import own_command
+from burst.lead_setup.daemon_service import env_for_slurm
 from burst.lead_setup.free_port import free_port
 from burst.lead_setup.intake_files import install_intake
 from burst.lead_setup.lead_files import write_lead
@@ -182,6 +183,7 @@ def prepare_broker(
     own = (
         f"-Sbroker.quorum={len(nodes)}",
         *options,
+        *env_for_slurm(),
         *own_command("lead", "batch-script", str(directory.path)),
         *("--job", task.job, "--", *script),
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from burst.kits.own_command import own_command
 
-# Flux removes all SLURM_* from what it runs in rc1. SLURM_JWT is left out: a secret.
+# A broker removes all SLURM_* from what it runs. SLURM_JWT is left out: a secret.
 _REMOVED = ("SLURM_CONF", "SLURM_CONF_SERVER")
 _SCRIPT = """\
 #!/bin/sh
@@ -75,13 +75,20 @@ def rc1_daemon_script(directory: Path) -> str:
 
     The daemon finds the Slurm that the environment of this process names.
     """
-    given = [f"{name}={os.environ[name]}" for name in _REMOVED if name in os.environ]
-    words = [*(["env", *given] if given else []), *_command(directory)]
     return _SCRIPT.format(
-        daemon=shlex.join(words),
+        daemon=shlex.join([*env_for_slurm(), *_command(directory)]),
         log=shlex.quote(str(directory / "daemon.log")),
         lock=shlex.quote(str(directory / "daemon.lock")),
     )
+
+
+def env_for_slurm() -> list[str]:
+    """Return words before a command that a broker starts, so that it finds our Slurm.
+
+    Empty if nothing in the environment of this process names one.
+    """
+    given = [f"{name}={os.environ[name]}" for name in _REMOVED if name in os.environ]
+    return ["env", *given] if given else []
 
 
 def rc1_queue_script(state: Path, queue: str) -> str:

@@ -328,14 +328,15 @@ class Burst(msgspec.Struct, frozen=True, kw_only=True):
     def may_have_run(self) -> bool:
         """Whether the job of an isolated burst has run or may have run in it.
 
-        Such a job must not run again. It has not run if the nodes never came, or if
-        Flux can start it here.
+        Such a job must not run again. It has not run if the nodes never came as the
+        provider had none or did not work, or if Flux can start it here. Nor has one
+        whose spec was refused; but its program may be the reason, so it ends.
         """
         over = self.state in (State.REAP, State.INACTIVE) or bool(self.quarantined)
         if self.lease.isolated is None or not over or self.exception == NOT_HELD:
             return False
         came = any(event.name == "provision-finish" for event in self.events)
-        return came or self.exception != CAPACITY
+        return came or self.exception not in (CAPACITY, REFUSED)
 
 
 CAPACITY = "capacity"
@@ -344,6 +345,8 @@ RECLAIMED = "reclaimed"
 """Type of exception of a burst whose nodes were taken back."""
 SPEC = "spec"
 """Type of exception of a burst whose spec its provider refused."""
+REFUSED = "refused"
+"""Type of exception of a burst whose provider refuses its credentials or settings."""
 WITH_LEAD = "with-lead"
 """Type of exception of a burst that was online and ended because its lead ended."""
 LEAD_MOVED = "lead-moved"

@@ -74,6 +74,7 @@ def test_past_the_deadline_what_is_left_is_named_with_the_reason(
     assert told == [
         f"taking down {burst.burst_id}",
         f"{burst.burst_id} cannot be taken down yet: connection reset",
+        "provider fake cannot be read yet: no route",
     ]
 
 

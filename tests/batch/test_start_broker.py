@@ -137,6 +137,18 @@ def test_what_the_user_has_flux_look_for_it_still_finds(
     assert environment["FLUX_MODPROBE_PATH_APPEND"] == f"{flux}/modprobe"
 
 
+def test_the_daemon_is_told_of_the_users_slurm(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker removes all SLURM_* from what it runs."""
+    monkeypatch.setenv("SLURM_CONF", "/site/slurm.conf")
+    monkeypatch.delenv("SLURM_CONF_SERVER", raising=False)
+    broker = prepare_broker(place_with(directory), task(directory, 0), [], ["script"])
+    begins = broker.argv.index("env")
+    assert broker.argv[begins + 1] == "SLURM_CONF=/site/slurm.conf"
+    assert broker.argv[begins + 2].startswith("/")
+
+
 def test_the_other_ranks_wait_for_it_and_join(directory: Path) -> None:
     place = place_with(directory, port=7000)
     prepare_broker(place, task(directory, 0), [], ["script"])

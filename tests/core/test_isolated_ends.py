@@ -5,7 +5,7 @@ import pytest
 
 from burst.core.isolated import behaviour
 from burst.core.isolated.behaviour import IsolatedBehaviour
-from burst.errors import InsufficientCapacity, Refused
+from burst.errors import InsufficientCapacity, Refused, SpecRefused
 from burst.model.burst import Result, State
 from burst.model.lead import JobState
 from burst.provider import Failure
@@ -20,41 +20,47 @@ def sim():
     return Sim(modes=BOTH)
 
 
-def test_without_capacity_it_is_tried_again(sim):
-    sim.provider.next_provision_error = InsufficientCapacity("no quota")
+@pytest.mark.parametrize(
+    ("error", "ended"),
+    [
+        (InsufficientCapacity("no quota"), "capacity"),
+        (Refused("credentials expired", "renew them"), "refused"),
+    ],
+)
+def test_without_nodes_it_is_tried_again(sim, error, ended):
+    sim.provider.next_provision_error = error
     job = submit(sim)
-    sim.until(lambda: len(sim.bursts) == 1 and sim.burst.exception == "capacity")
-    sim.tick(3)
-    assert sim.lead.log == []
+    sim.until(lambda: len(sim.bursts) == 1 and sim.burst.exception == ended)
     sim.until(lambda: len(sim.bursts) == 2, ticks=140, seconds=5.0)
     sim.until(over(sim))
     assert sim.cloud.begun == [sim.bursts[1].id]
     sim.tick()
     assert reason(sim, job).endswith("exit status 0")
+    sim.tick()
+    assert [burst.sums.results for burst in sim.bursts] == [{}, {"completed": 1}]
 
 
-def test_what_failed_is_not_known_not_to_have_run(sim):
-    sim.provider.next_provision_error = Refused("credentials expired", "renew them")
+def test_a_job_whose_program_may_be_refused_ends(sim):
+    sim.provider.next_provision_error = SpecRefused("its jobspec is too large")
     job = submit(sim)
     sim.until(over(sim))
     sim.tick(3)
     assert len(sim.bursts) == 1
     assert reason(sim, job) == (
-        f"isolated burst {sim.burst.id} should have run it; it is not known whether it"
-        " began, so it is not run again: refused: credentials expired; renew them"
+        f"isolated burst {sim.burst.id} should have run it, but its provider refuses to"
+        " make the burst: spec: its jobspec is too large"
     )
-    assert sim.lead.memos[job]["state"] == "refused"
 
 
-@pytest.mark.parametrize("capacity", [False, True])
-def test_failed_while_it_runs_it_is_not_run_again(sim, capacity):
+@pytest.mark.parametrize("failure", [Failure.OTHER, Failure.CAPACITY])
+def test_failed_while_it_runs_it_is_not_run_again(sim, failure):
     job = running(sim)
-    failure = Failure.CAPACITY if capacity else Failure.OTHER
     sim.provider.fail(sim.burst.id, "node lost", failure)
     sim.until(over(sim))
     sim.tick(3)
     assert len(sim.bursts) == 1
     assert sim.burst.exception == "failed"
+    assert "it is not known whether it began" in reason(sim, job)
     assert "node lost" in reason(sim, job)
 
 

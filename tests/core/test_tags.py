@@ -9,6 +9,7 @@ from burst.core.plan.plan_demands import RESERVATION_S
 from burst.core.tagged_jobs import IsolatedJobs
 from burst.model.burst import Isolated, State, Tag
 from burst.model.jobid import JobId
+from burst.model.lead import JobState
 from burst.model.reason import Reason
 from burst.model.record import decode_record, encode_record
 from burst.model.request import BurstPreferences
@@ -150,6 +151,22 @@ def test_a_job_for_an_isolated_burst_waits_while_nothing_is_offered(disabled):
     sim.tick(200)
     assert sim.decision(JobId(7)).reason is Reason.TAGGED
     assert not [entry for entry in sim.lead.log if entry[0] == "fail"]
+
+
+@pytest.mark.parametrize(
+    ("tag", "nodes", "cores"), [(OURS.name, 2, NODE.cores + 1), ("", 20, 1)]
+)
+def test_a_job_that_is_too_large_waits_while_a_provider_is_disabled(tag, nodes, cores):
+    """It may be enabled again, and have more; a job that has failed is lost."""
+    tables = {"local": {"type": "fake"}, "far": {"type": "fake", "enabled": False}}
+    sim = Sim(total=8, intake={"mode": "scheduler"}, providers=tables)
+    submit(sim, 7, tag, nodes, cores=cores)
+    sim.tick(3)
+    assert sim.lead.jobs[JobId(7)].state is JobState.SCHED
+    del tables["far"]
+    sim.boot()
+    sim.tick(3)
+    assert sim.lead.log[-1][:2] == ("fail", 7)
 
 
 @pytest.mark.parametrize(

@@ -49,8 +49,12 @@ class IsolatedBehaviour:
         lead: LeadView,
         settings: Settings,  # noqa: ARG002 - as joined ones
     ) -> None:
-        """Record what became of its job, also after the burst has ended."""
-        record_job_events(tx, burst, lead)
+        """Record what became of its job, also after the burst has ended.
+
+        A job that did not run in a burst that ended runs elsewhere.
+        """
+        if burst.may_have_run or burst.state not in (State.REAP, State.INACTIVE):
+            record_job_events(tx, burst, lead)
 
     def act(
         self, tx: Transaction, burst: Burst, world: World, settings: Settings

@@ -36,8 +36,8 @@ class WantedOffers(NamedTuple):
     totals: Mapping[str, float]
     """How many nodes there are of each offer of these providers, by `PROVIDER/OFFER`;
     math.inf where that is not known."""
-    unread: bool
-    """Whether a provider that these users may have has not told its offers yet."""
+    unknown: bool
+    """Whether the offers of a provider that these users may have are not known."""
 
 
 class OfferCatalog(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +49,8 @@ class OfferCatalog(msgspec.Struct, frozen=True, kw_only=True):
     """All offers, including those that cannot be taken now."""
     unread: frozenset[str] = frozenset()
     """Providers that have not told their offers yet."""
+    disabled: frozenset[str] = frozenset()
+    """Providers that the settings have, and do not enable."""
     failures: Failures
     """What is not tried now; a plan adds the trials that it begins."""
 
@@ -56,6 +58,11 @@ class OfferCatalog(msgspec.Struct, frozen=True, kw_only=True):
     def providers(self) -> frozenset[str]:
         """Names of all providers that have offers, or may have once they answer."""
         return self.unread.union(candidate.provider for candidate in self.known)
+
+    @property
+    def unknown(self) -> frozenset[str]:
+        """Names of all providers whose offers are not known, and may be later."""
+        return self.unread | self.disabled
 
     def wanted(self, preferences: BurstPreferences) -> WantedOffers:
         """Return what is offered to a user with these preferences."""
@@ -74,7 +81,7 @@ class OfferCatalog(msgspec.Struct, frozen=True, kw_only=True):
             some_isolated="isolated" in modes.values(),
             most_nodes=most,
             totals={each.key: each.offer.total or math.inf for each in theirs},
-            unread=any(map(preferences.takes, self.unread)),
+            unknown=any(map(preferences.takes, self.unknown)),
         )
 
 
@@ -83,7 +90,7 @@ def read_catalog(
 ) -> OfferCatalog:
     """Return which offers can be taken now, and why the others cannot."""
     offered = {name: view.offers for name, view in world.providers.items()}
-    return offer_catalog(
+    catalog = offer_catalog(
         provider_offers(
             offered,
             world.places,
@@ -93,6 +100,9 @@ def read_catalog(
         ),
         Failures(records.health, coming_bursts(records.live), now),
     )
+    tables = settings.providers.items()
+    disabled = frozenset(name for name, table in tables if not table.enabled)
+    return msgspec.structs.replace(catalog, disabled=disabled)
 
 
 def offer_catalog(

@@ -44,8 +44,8 @@ def why_impossible(
     limit = context.usage.why_never(min(needs.values(), default=0), demand.userid)
     if limit:
         return Reason.OVER_LIMIT, limit
-    if wanted.unread:
-        # A further answer may show that the job can be served; a failed job is lost.
+    if wanted.unknown:
+        # Further offers may show that the job can be served; a failed job is lost.
         return None
     too_long = context.run_times.why_never(demand)
     if too_long:

@@ -61,7 +61,7 @@ class TaggedDemands:
         """
         catalog = self._plan.catalog
         modes = {mode for each in catalog.known for mode in each.offer.modes}
-        return bool(modes) and not catalog.unread and "isolated" not in modes
+        return bool(modes) and not catalog.unknown and "isolated" not in modes
 
     def _too_few(self, demand: Demand) -> str:
         """Return that the nodes of a job's tag are too few or too small for it.
