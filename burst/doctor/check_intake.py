@@ -208,6 +208,7 @@ def _check_versions(installed: InstalledFacts) -> Iterator[Finding]:
         are = "are" if len(installed.outdated) > 1 else "is"
         yield note(
             f"{', '.join(installed.outdated)} {are} of another version of burst",
-            "run `burst setup` again, with the options of the first time, and give the"
+            "run `burst setup` again, with the options of the first time, or -c"
+            " DIR/burst.toml --dir DIR/flux after `burst lead init DIR`; and give the"
             " files to the other hosts of the instance",
         )
