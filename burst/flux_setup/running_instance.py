@@ -28,6 +28,8 @@ class RunningInstance(msgspec.Struct, frozen=True, kw_only=True):
     config: Mapping[str, Any]
     excluded: frozenset[int] = frozenset()
     """Ranks that get no jobs: `[resource] exclude`, flux-config-resource(5)."""
+    online: frozenset[int] = frozenset()
+    """Ranks whose broker is up."""
     queue_states: Mapping[str, QueueView] = {}
     """The states of all queues by name; of the anonymous one if none has a name."""
     place: str = ""
@@ -52,10 +54,12 @@ def read_instance(uri: str) -> RunningInstance:
         client = RpcClient(handle)
         known = read_scheduler(client)
         config = client.ask("config.get")
+        resources = client.ask("resource.status")
         return RunningInstance(
             known=known,
             config=config,
-            excluded=parse_idset(client.ask("resource.status")["exclude"]),
+            excluded=parse_idset(resources["exclude"]),
+            online=parse_idset(resources["online"]),
             queue_states=read_queues(client),
             place=read_config_path(client),
         )
