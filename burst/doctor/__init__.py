@@ -53,6 +53,7 @@ from burst.doctor.check_runtime import (
     check_unleased_slots,
 )
 from burst.doctor.check_scheduler import (
+    check_resource_reload,
     check_scheduled_ranks,
     check_scheduler,
     check_systemd,
@@ -205,6 +206,7 @@ def _check_config(
         found += check_queue_states(instance.queue_states, intake)
         yield from _label("queues", found)
         yield from _label("resources", check_resources(config, settings))
+        yield from _label("resources", check_resource_reload(instance))
         yield from _label("scripts", check_job_scripts(config))
 
 
