@@ -22,7 +22,13 @@ from burst.cli.target import Target, target_options
 from burst.config import Mode, Settings
 from burst.flux.frobnicator import NAME as FROBNICATOR
 from burst.flux_setup.config_files import ConfigFiles
-from burst.flux_setup.install import Change, FileStep, apply_files, plan_files
+from burst.flux_setup.install import (
+    Change,
+    FileStep,
+    apply_files,
+    files_of_lead,
+    plan_files,
+)
 from burst.flux_setup.running_instance import RunningInstance
 from burst.flux_setup.setup_files import (
     LEAD_PIECE,
@@ -112,7 +118,7 @@ def setup(
     uri = uri or os.environ.get("FLUX_URI", "")
     instance, unread = _running(uri, system)
     choice = None if removing else _choice(directories, settings, instance, **asked)
-    wanted = make_files(directories, choice) if choice else {}
+    wanted = _wanted(directories, choice) if choice else {}
     steps = plan_files(directories.own, wanted)
     _show(steps)
     check_frobnicator_unused(directories.config, steps)
@@ -173,6 +179,17 @@ def _choice(
         limits=site.default_limits,
         verify=site.verify if shares_host else {},
     )
+
+
+def _wanted(directories: FluxDirectories, choice: IntakeChoice) -> dict[Path, str]:
+    """Return the files of the mode, and those that `burst lead init` added."""
+    mode: Mode = "scheduler"  # It has all that the other modes have.
+    most = msgspec.structs.replace(choice.intake, mode=mode)
+    of_setup = make_files(directories, msgspec.structs.replace(choice, intake=most))
+    return {
+        **files_of_lead(directories.own, of_setup),
+        **make_files(directories, choice),
+    }
 
 
 def _adopted(directories: FluxDirectories) -> str:

@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TextIO
 import click
 import msgspec
 
-from burst import log
+from burst import __version__, log
 from burst.cli.progress import show_wait
 from burst.config import Settings, load
 from burst.config.file import read_toml
@@ -179,6 +179,27 @@ def target_options(function: Callable[..., None]) -> Callable[..., None]:
     )
     @functools.wraps(function)
     def command(config: Path | None, uri: str | None, **others: Any) -> None:
-        function(target=Target(config, uri), **others)
+        target = Target(config, uri)
+        try:
+            function(target=target, **others)
+        except KeyError as error:
+            version = _daemon_version(target)
+            if version in {"", __version__}:
+                raise
+            raise BurstError(
+                f"the daemon is burst {version}, and this command is {__version__}: its"
+                f" answer has no {error}",
+                "restart the daemon, as by systemctl restart burst, if it was upgraded;"
+                " else use the command of its version",
+            ) from error
 
     return command
+
+
+def _daemon_version(target: Target) -> str:
+    """Return the version of the lead's daemon; empty if there is none."""
+    with target.lead() as lead:
+        try:
+            return str(lead.call("ping", {}, PING_S).get("version", ""))
+        except NoDaemon:
+            return ""

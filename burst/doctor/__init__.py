@@ -23,7 +23,7 @@ from burst.core.select.confinement import keeps_users_apart
 from burst.doctor import collect_facts
 from burst.doctor.calls import try_call
 from burst.doctor.check_accounting import check_accounting
-from burst.doctor.check_intake import check_intake
+from burst.doctor.check_intake import check_intake, check_own_hosts
 from burst.doctor.check_job_scripts import check_job_scripts
 from burst.doctor.check_multi_user import check_multi_user
 from burst.doctor.check_network import (
@@ -54,6 +54,7 @@ from burst.doctor.check_runtime import (
     check_unleased_slots,
 )
 from burst.doctor.check_scheduler import (
+    check_resource_reload,
     check_scheduled_ranks,
     check_scheduler,
     check_systemd,
@@ -67,6 +68,7 @@ from burst.doctor.check_setup import (
 )
 from burst.doctor.collect_installed import frobnicators_here, read_installed
 from burst.doctor.collect_multi_user import is_multi_user, read_multi_user
+from burst.doctor.collect_own_hosts import read_own_hosts
 from burst.doctor.facts import (
     LeadFacts,
     ProviderFacts,
@@ -183,6 +185,10 @@ def _check_instance(  # noqa: PLR0913, PLR0917 - what was read so far
     installed = read_installed(os.environ, beside, listed)
     found = check_intake(instance, installed, settings, awaits_restart=awaits_restart)
     yield from _label("intake", found)
+    if isinstance(instance, RunningInstance):
+        yield from _label(
+            "intake", check_own_hosts(read_own_hosts(uri, instance, identity))
+        )
     yield from _check_config(instance, identity, settings)
     yield from _label("scheduler", check_scheduler(instance, settings.intake))
     answer = collect_facts.read_accounting(lead)
@@ -201,6 +207,7 @@ def _check_config(
         found += check_queue_states(instance.queue_states, intake)
         yield from _label("queues", found)
         yield from _label("resources", check_resources(config, settings))
+        yield from _label("resources", check_resource_reload(instance))
         yield from _label("scripts", check_job_scripts(config))
 
 

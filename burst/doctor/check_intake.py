@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator
 
 from burst.config import IntakeSettings, Settings
-from burst.doctor.facts import InstalledFacts, ReadFailure
+from burst.doctor.facts import InstalledFacts, OwnHostFacts, ReadFailure
 from burst.flux.frobnicator import (
     DISABLED,
     ENABLE,
@@ -56,6 +56,29 @@ def check_intake(
             *(found or _check_frobnicator(instance, settings)),
         ]
     return [*found, *_check_commands(installed), *_check_versions(installed)]
+
+
+def check_own_hosts(facts: OwnHostFacts | ReadFailure | None) -> Iterator[Finding]:
+    """Check that the other own hosts have the files that rank 0's host has."""
+    if isinstance(facts, ReadFailure):
+        yield note(
+            f"the other own hosts cannot be asked for the frobnicator: {facts.what}",
+            "run burst doctor again; a host without it refuses jobs that are submitted"
+            " there, or lets them run on lent nodes",
+        )
+        return
+    if facts and facts.without_file:
+        yield wrong(
+            f"{facts.without_file} lacks {facts.path}: Flux refuses each job that is"
+            " submitted there",
+            "give it that file, which all users have to be able to read",
+        )
+    if facts and facts.without_table:
+        yield wrong(
+            f"{facts.without_table} has a configuration of Flux that does not name"
+            f" {facts.path}: jobs that are submitted there may run on lent nodes",
+            "give it the configuration of rank 0's host, and restart Flux there",
+        )
 
 
 def _check_scheduler(
@@ -208,6 +231,7 @@ def _check_versions(installed: InstalledFacts) -> Iterator[Finding]:
         are = "are" if len(installed.outdated) > 1 else "is"
         yield note(
             f"{', '.join(installed.outdated)} {are} of another version of burst",
-            "run `burst setup` again, with the options of the first time, and give the"
+            "run `burst setup` again, with the options of the first time, or -c"
+            " DIR/burst.toml --dir DIR/flux after `burst lead init DIR`; and give the"
             " files to the other hosts of the instance",
         )

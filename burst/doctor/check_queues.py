@@ -141,7 +141,9 @@ def _check_burst_jobs(config: Mapping[str, Any], site: SiteTables) -> Iterator[F
         yield note(
             f"burst jobs in queue {queues} get no lent nodes, which lack what the queue"
             " requires: the burst frobnicator, which lets them, is not loaded",
-            _SETUP,
+            # Not by a reload: Fluxion denies jobs of queues that come with it.
+            "`burst setup` installs it; restart Flux once `burst lead check` says that"
+            " this is safe",
         )
     elif not comes_after_constraints(config):
         yield wrong(

@@ -88,6 +88,19 @@ def _check_offline(instance: RunningInstance) -> Iterator[Finding]:
     )
 
 
+def check_resource_reload(instance: RunningInstance) -> Iterator[Finding]:
+    """Find resources after which Flux takes each rank that goes down for lost.
+
+    It does unless they are by its configuration (acquire.c of its resource module).
+    """
+    if instance.defined_by == "reload":
+        yield wrong(
+            "the lead has its resources by `flux resource reload`: the scheduler loses"
+            " each rank that goes down, and no job starts there in a later burst",
+            "restart Flux once `burst lead check` says that this is safe",
+        )
+
+
 def check_systemd(lead: LeadIdentity) -> Iterator[Finding]:
     """Tell what followers need if the lead's Flux uses systemd."""
     if lead.systemd:

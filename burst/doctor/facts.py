@@ -112,6 +112,17 @@ class InstalledFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Paths of the plugin and of our frobnicator, if another version installed them."""
 
 
+class OwnHostFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the own hosts other than that of rank 0 have; hostlists, empty for none."""
+
+    path: str
+    """Path of our frobnicator, in the lead's list."""
+    without_file: str = ""
+    """Hosts on which it is no file that the owner can read."""
+    without_table: str = ""
+    """Hosts whose files of Flux's configuration do not name it."""
+
+
 class ProviderFacts(msgspec.Struct, frozen=True, kw_only=True):
     """One provider, as far as it answered."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import msgspec
@@ -78,6 +78,21 @@ def plan_files(own: Path, wanted: Mapping[Path, str]) -> list[FileStep]:
             ours = found == known[str(path)]
             steps.append(FileStep(Change.REMOVE if ours else Change.KEEP, path))
     return steps
+
+
+def files_of_lead(own: Path, of_setup: Collection[Path]) -> dict[Path, str]:
+    """Return the listed files that `burst lead init` added, with what is in them.
+
+    They start the daemon, and are where `burst setup` has none in any mode. Raises
+    ConfigError.
+    """
+    return {
+        path: path.read_text()
+        for path in map(Path, _read(own / LIST).files)
+        if path.parent in (own, own / "rc1.d")
+        and path not in of_setup
+        and _digest_of(path) is not None
+    }
 
 
 def apply_files(

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Collection, Mapping
 from contextlib import closing
 from typing import Any
@@ -27,6 +29,10 @@ class RunningInstance(msgspec.Struct, frozen=True, kw_only=True):
     config: Mapping[str, Any]
     excluded: frozenset[int] = frozenset()
     """Ranks that get no jobs: `[resource] exclude`, flux-config-resource(5)."""
+    online: frozenset[int] = frozenset()
+    """Ranks whose broker is up."""
+    defined_by: str = ""
+    """How Flux got its resources (`method` of RFC 44, `resource-define`)."""
     queue_states: Mapping[str, QueueView] = {}
     """The states of all queues by name; of the anonymous one if none has a name."""
     place: str = ""
@@ -51,13 +57,28 @@ def read_instance(uri: str) -> RunningInstance:
         client = RpcClient(handle)
         known = read_scheduler(client)
         config = client.ask("config.get")
+        resources = client.ask("resource.status")
         return RunningInstance(
             known=known,
             config=config,
-            excluded=parse_idset(client.ask("resource.status")["exclude"]),
+            excluded=parse_idset(resources["exclude"]),
+            online=parse_idset(resources["online"]),
+            defined_by=_read_method(client),
             queue_states=read_queues(client),
             place=read_config_path(client),
         )
+
+
+def _read_method(client: RpcClient) -> str:
+    """Return by what method Flux got its resources; empty if that is not known."""
+    asked = {"key": "resource.eventlog", "flags": 0, "namespace": "primary"}
+    try:
+        answer = client.ask("kvs.lookup", asked)
+    except RequestFailed:
+        return ""
+    events = map(json.loads, base64.b64decode(answer["val"]["data"]).splitlines())
+    methods = [e["context"]["method"] for e in events if e["name"] == "resource-define"]
+    return str(methods[-1]) if methods else ""
 
 
 def read_config_path(client: RpcClient) -> str:

@@ -248,7 +248,9 @@ def _written(record: AdoptionRecord, units: Path, *, apart: bool) -> Iterator[Un
     unit = next((name for name in known if Path(name).name == DAEMON_UNIT), "")
     installed = units / DAEMON_UNIT
     if unit and not (apart and _digest_of(installed) != known[unit]):
-        known[str(installed)] = known[unit]
+        # The link of a unit that is still enabled goes first, while it leads to it.
+        wanted_by = units / "flux.service.wants" / DAEMON_UNIT
+        known |= {str(path): known[unit] for path in (wanted_by, installed)}
     for name, of_ours in known.items():
         found = _digest_of(Path(name))
         if found:

@@ -107,6 +107,9 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.NO_ACCOUNT: _admin("sets take_subuids under [guests] if it is an account"),
     Reason.BANK_UNREAD: _daemon("decides at {until!t} at the latest"),
     Reason.BANK_REFUSED: _user("submits it with another --bank"),
+    Reason.QUEUE_REFUSED: _admin(
+        "adds {queue} to the queues of the user: flux account edit-user --queues"
+    ),
     Reason.ACCOUNTING_HOLD: _flux(
         "continues once other jobs have ended and flux-accounting's limit allows it"
     ),

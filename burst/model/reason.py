@@ -201,6 +201,11 @@ class Reason(enum.Enum):
         lasting=False,
     )
 
+    QUEUE_REFUSED = _not_refused(
+        "flux-accounting does not let its user use queue {queue} in bank {bank}, to"
+        " which it is moved to start, so no nodes are rented for it",
+        memo="waiting",
+    )
     ACCOUNTING_HOLD = _left_alone(
         "it waits for flux-accounting: {limits}; no nodes are rented for it meanwhile",
         memo="over-limit",

@@ -71,6 +71,19 @@ def test_it_shows_does_and_takes_back(home: Path) -> None:
     assert not place.exists()
 
 
+def test_what_starts_the_daemon_of_a_lead_stays(home: Path) -> None:
+    own = home / "lead/flux"
+    burst("lead", "init", str(own.parent), "--mode", "queue")
+    lead = {"burst.service", "rc1.d/burst-daemon", "rc1.d/burst-queues"}
+    before = {name: (own / name).read_text() for name in lead}
+    for mode in ("scheduler", "queue"):
+        burst("setup", "--dir", str(own), "--mode", mode)
+        assert {name: (own / name).read_text() for name in lead} == before
+        assert ("sched-burst.py" in files(own)) is (mode == "scheduler")
+    burst("setup", "--dir", str(own), "--remove")
+    assert not own.exists()
+
+
 def test_by_default_it_is_for_this_user_and_by_the_settings(home: Path) -> None:
     settings = home / "burst.toml"
     settings.write_text(tomli_w.dumps({"intake": {"mode": "queue", "any_job": True}}))

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from burst import __version__
 from burst.cli.colours import plain_text
 from burst.cli.listing import money
 from burst.cli.status import bill, notices, some_jobs
@@ -145,6 +146,19 @@ def test_a_refusal_is_told_though_the_daemon_goes_before_the_end(
         thread.submit(serve)
         told = quiet.run("down", refused, other).error
     assert told.startswith(f"{refused}: it is odd; {other}: no daemon serves")
+
+
+def test_a_daemon_of_another_version_is_told(quiet: CliHarness) -> None:
+    row = {"id": "burst-0-000000", "state": "online", "result": None}
+    answers: dict[str, Any]
+    answers = {"ping": {"version": "0.0.1"}, "status": {"bursts": [row]}}
+    with closing(quiet.instance.lead()) as lead:
+        lead.serve(lambda request: answers[request.method], HOLDER)
+        told = quiet.run("status").error
+        assert told.startswith("the daemon is burst 0.0.1, and this command is")
+        answers["ping"]["version"] = __version__
+        with pytest.raises(KeyError):
+            quiet.run("status")
 
 
 @pytest.mark.parametrize(

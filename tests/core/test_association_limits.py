@@ -15,7 +15,7 @@ from burst.model.accounting import (
     QueueLimits,
 )
 from burst.model.banks import Associations, Banks
-from burst.model.lead import JobState
+from burst.model.lead import JobState, QueueView
 from burst.model.reason import Reason
 from burst.model.request import ResourceRequest
 from burst.runtime.side_threads import SideThreads
@@ -32,10 +32,13 @@ BANKS = Banks(
 NO_LIMITS = AssociationLimits()
 
 
-def limited(queues=None, read_at=T0, **limits):
+def limited(queues=None, read_at=T0, queues_allowed=None, **limits):
     """Facts in which Ann is limited in physics, and nobody else anywhere."""
     associations = {
-        (ANN, "physics"): AssociationLimits(**limits),
+        (ANN, "physics"): AssociationLimits(
+            queues=None if queues_allowed is None else frozenset(queues_allowed),
+            **limits,
+        ),
         (ANN, "maths"): NO_LIMITS,
         (BEN, "physics"): NO_LIMITS,
     }
@@ -49,6 +52,43 @@ def sim(facts, **tables):
     its.beside = SideThreads(banks=KnownBanks(BANKS, facts))
     its.boot()
     return its
+
+
+@pytest.mark.parametrize(
+    ("allowed", "known", "enters", "refused"),
+    [
+        ({"burst"}, ["burst", "burst-ready"], "burst-ready", True),
+        ({"burst", "burst-ready"}, ["burst", "burst-ready"], "burst-ready", False),
+        # The plugin lets all use a queue that it does not know, or whose users it does
+        # not tell.
+        ({"burst"}, ["burst"], "burst-ready", False),
+        (None, ["burst", "burst-ready"], "burst-ready", False),
+        ({"batch"}, ["burst"], "", False),
+    ],
+)
+def test_a_job_that_would_start_in_a_queue_that_its_user_may_not_use(
+    allowed, known, enters, refused
+):
+    facts = limited({name: QueueLimits() for name in known}, queues_allowed=allowed)
+    asked = job(1, whole(1), userid=ANN, bank="physics", queue="burst")
+    in_use = LimitsInUse(Records(), seen_with(facts, asked))
+    why = in_use.decide(asked, asked.request, enters)
+    assert (why and why.reason) is (Reason.QUEUE_REFUSED if refused else None)
+
+
+def test_nothing_is_rented_for_a_job_that_could_not_leave_the_stopped_queue():
+    queues = {"burst": QueueLimits(), "burst-ready": QueueLimits()}
+    facts = limited(queues, queues_allowed={"burst"})
+    its = sim(facts, intake={"mode": "queue"})
+    its.lead.queues = {"burst": QueueView(started=False), "burst-ready": QueueView()}
+    asked = its.lead.submit(whole(1), userid=ANN, bank="physics", queue="burst")
+    its.tick(2)
+    assert not its.bursts
+    told = its.decision(asked)
+    assert told.reason is Reason.QUEUE_REFUSED
+    assert "flux account edit-user --queues" in told.next_step()
+    its.beside.banks.known = limited(queues, queues_allowed=queues)
+    its.until(lambda: any(asked in burst.jobs for burst in its.bursts))
 
 
 def test_one_of_two_jobs_that_are_together_over_max_nodes_gets_a_burst():

@@ -7,7 +7,7 @@ from burst.core.select.constraints import Constraints
 from burst.core.select.hindrance import find_hindrance, is_displaced
 from burst.model.burst import State
 from burst.model.jobid import format_f58
-from burst.model.lead import JobState
+from burst.model.lead import JobState, QueueView
 from burst.model.reason import Reason
 from burst.model.shape import Shape
 from tests.builders import LENT, NODE, T0, identity, job, view, whole, world
@@ -139,6 +139,15 @@ def test_jobs_ahead_of_it():
     assert told.reason is Reason.JOBS_AHEAD
     names = " ".join(format_f58(each.id) for each in ahead)
     assert f"it is queued behind jobs {names}" in told.text()
+
+
+def test_a_job_in_a_stopped_queue_is_not_ahead_of_it():
+    wanted = job(5, whole(1), queue="burst-ready")
+    waits = job(3, whole(9), queue="burst")
+    for started, expected in ((True, Reason.JOBS_AHEAD), (False, None)):
+        queues = {"burst": QueueView(started=started), "burst-ready": QueueView()}
+        told = found(wanted, lead(waits, wanted, queues=queues))
+        assert (told and told.reason) is expected
 
 
 class StuckLead(FakeLead):

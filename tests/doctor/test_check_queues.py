@@ -98,6 +98,8 @@ def test_burst_jobs_of_a_queue_need_the_frobnicator_last(
     _, found = judge({"q": {"requires": ["batch"]}}, plugins=plugins)
     assert found.what.startswith("burst jobs in queue q get no lent nodes")
     assert says in found.what
+    # Queues that it brings, too, would be unknown to a Fluxion that runs.
+    assert ("flux config reload" in found.advice) is (level is WRONG)
     assert found.level is level
     assert "burst setup" in found.advice
     assert len(judge({"q": {"requires": ["^burst"]}}, plugins=plugins)) == 1

@@ -10,20 +10,34 @@ from burst.config import IntakeSettings
 from burst.core.plan.slots import find_slots
 from burst.doctor.check_queues import check_queue_states
 from burst.doctor.check_scheduler import (
+    check_resource_reload,
     check_scheduled_ranks,
     check_scheduler,
     check_systemd,
 )
 from burst.doctor.facts import ReadFailure
-from burst.flux_setup.running_instance import RunningInstance
+from burst.flux_setup.running_instance import RunningInstance, read_instance
 from burst.model.lead import QueueView
 from burst.model.scheduler import FLUXION, Scheduler
 from tests.builders import identity, view
 from tests.doctor.reading import NOTE, OK, WRONG, levels, said
+from tests.flux_pool import FluxPool
 
 
 def fluxion(policy: str = "easy", **more: Any) -> Scheduler:
     return Scheduler(name=FLUXION, policies={"default": policy}, **more)
+
+
+@pytest.mark.flux
+def test_resources_that_were_reloaded_by_hand(flux_pool: FluxPool) -> None:
+    with flux_pool.lend() as lent:
+        found = read_instance(lent.uri)
+    assert found.defined_by == "configuration"
+    assert not [*check_resource_reload(found)]
+    changed = msgspec.structs.replace(found, defined_by="reload")
+    told = [*check_resource_reload(changed)]
+    assert levels(told) == [WRONG]
+    assert "the scheduler loses each rank that goes down" in said(told)
 
 
 def judge(known: Scheduler, mode: Any = "hold", **config: Any) -> Any:

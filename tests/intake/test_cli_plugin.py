@@ -288,3 +288,13 @@ def test_a_directory_that_followers_have_is_not(user: UserCli, site: Answer) -> 
         ["--cwd=/home/ann"],
     ):
         assert user.type("submit", *words, "true").error == "", words
+
+
+def test_what_is_told_to_a_user_of_flux_run_is_not_lost(
+    user: UserCli, site: Answer
+) -> None:
+    """It becomes another program, and standard error is no terminal here."""
+    site("scheduler", **FOLLOWERS)
+    said = user.type("run", "--burst", "-n1", "--cwd=/home/ann", "true")
+    assert said.status == 0
+    assert said.error.startswith("warning: nodes of gke, kube have /home/ann only")

@@ -30,13 +30,18 @@ def test_all_files_are_as_they_were(site: Site) -> None:
     site.adopt()
     add_slots(site.config, [MORE])
     apply_files(site.setup, {site.config / "zz-burst-lead.toml": "[burst]\n"})
-    shutil.copy(site.directory / "burst/burst.service", site.units)
+    unit = site.units / "burst.service"
+    shutil.copy(site.directory / "burst/burst.service", unit)
+    wants = site.units / "flux.service.wants"
+    wants.mkdir()
+    (wants / unit.name).symlink_to(unit)  # it was not disabled
     changed = {site.hosts, site.resources}
     assert changed == {
         step.path for step in site.plan().steps if step.undo is Undo.RESTORE
     }
     site.unadopt()
     assert site.files() == site.before
+    assert not [*wants.iterdir()]
 
 
 def test_a_second_adoption_remembers_the_first(site: Site) -> None:

@@ -106,6 +106,18 @@ def test_followers_that_wait_for_a_job_on_their_host_say_so(adopted: Adopted) ->
     assert adopted.wait_for_end("ann", job).returncode == 0, adopted.tell("ann", job)
 
 
+@pytest.mark.parametrize("world", named("simple-queue"), indirect=True)
+def test_a_host_that_was_not_given_the_frobnicator_is_told(adopted: Adopted) -> None:
+    path, away = "/etc/flux/burst/frob-burst.py", "/etc/flux/away.py"
+    node = adopted.site.boxes[-1]
+    node.run("root", "mv", path, away)
+    try:
+        assert f"wrong {HOSTS[-1]} lacks {path}" in adopted.doctor()
+    finally:
+        node.run("root", "mv", away, path)
+    assert "lacks" not in adopted.doctor()
+
+
 @pytest.mark.parametrize("world", named("easy-queue"), indirect=True)
 def test_one_queue_with_fcfs_is_told(adopted: Adopted) -> None:
     assert "Fluxion's policy fcfs denies a job with a constraint" in adopted.doctor()

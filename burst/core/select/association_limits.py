@@ -46,13 +46,24 @@ class LimitsInUse:
         self._banks = world.banks
         self._facts = world.accounting
 
-    def decide(self, job: JobView, request: ResourceRequest) -> Decision | None:
-        """Return why no burst is made for a job, None if one may be."""
+    def decide(
+        self, job: JobView, request: ResourceRequest, enters: str = ""
+    ) -> Decision | None:
+        """Return why no burst is made for a job, None if one may be.
+
+        `enters` is the queue that it is moved to, empty for none. flux-accounting gives
+        a job priority 0 in a queue that its user may not use, so that it never starts.
+        """
         if self._facts is None:
             return None
         key = self._key(job)
         limits = self._facts.associations.get(key[:2])
-        return self._exceeded(key, limits, use_of(request)) if limits else None
+        if limits is None:
+            return None
+        allowed, known = limits.queues, self._facts.queues
+        if allowed is not None and enters in known and enters not in allowed:
+            return Decision(Reason.QUEUE_REFUSED, {"queue": enters, "bank": key[1]})
+        return self._exceeded(key, limits, use_of(request))
 
     def count(self, job: JobView, request: ResourceRequest) -> None:
         """Count a job from now on as one for which there is a burst."""

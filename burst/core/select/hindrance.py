@@ -46,7 +46,7 @@ def find_hindrance(
         if reason is not Reason.NODES_CLEANED:
             more["jobs"] = _jobs_on(there, lead)
         return Decision(reason, more)
-    ahead = [other.id for other in lead.jobs.values() if _is_ahead(other, job)]
+    ahead = [other.id for other in lead.jobs.values() if _is_ahead(other, job, lead)]
     if ahead:
         return Decision(Reason.JOBS_AHEAD, {**facts, "jobs": _names(ahead)})
     return None
@@ -120,9 +120,11 @@ def _on_its_nodes(
     return (Reason.NODES_SHARED if fits else Reason.NODES_TAKEN), taken
 
 
-def _is_ahead(other: JobView, job: JobView) -> bool:
+def _is_ahead(other: JobView, job: JobView, lead: LeadView) -> bool:
     """Tell whether Flux looks at another job that waits before it looks at this one."""
+    queue = lead.queues.get(other.queue)
     waits = other.state is JobState.SCHED and other.priority > 0
+    waits = waits and (queue is None or queue.started)
     return waits and (-other.priority, other.id) < (-job.priority, job.id)
 
 

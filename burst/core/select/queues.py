@@ -24,7 +24,8 @@ def in_stopped_queue(job: JobView, settings: IntakeSettings) -> bool:
 _ANEW = "Flux cannot move a job {}: cancel it, and submit it with --queue=NAME"
 _NO_QUEUE = _ANEW.format("without a queue")
 _GONE = f"{_ANEW.format('of a queue that is gone')}; or have the queue added again"
-_NOT_SET_UP = "run `burst setup` again, and flux config reload"
+# Fluxion denies the jobs of a queue that comes with a reload of the configuration.
+_NOT_SET_UP = "run `burst setup` again, and restart Flux"
 
 
 def decide_on_queue(

@@ -188,7 +188,8 @@ class _JobTriage:
         why = self._worth.decide(job, demand, self._waited(job))
         if why is not None and not why.reason.about_job.refused:
             return why
-        over = self._limits.decide(job, demand.request)
+        enters = self._intake.ready if in_stopped_queue(job, self._intake) else ""
+        over = self._limits.decide(job, demand.request, enters)
         if over is not None:
             return over
         worth = self._worth.live_worth(job, demand)

@@ -163,10 +163,10 @@ class BurstPlugin(CLIPlugin):
             return
         self._warned.add(cwd)
         there = sorted(set.intersection(*(set(known[name]) for name in lacking)))
-        sys.stderr.write(
-            f"warning: nodes of {', '.join(lacking)} have {cwd} only if their image"
+        _warn(
+            f"nodes of {', '.join(lacking)} have {cwd} only if their image"
             " has it; without it the job runs in /tmp there, and its files are lost."
-            f" They have {', '.join(there)} (--cwd)\n"
+            f" They have {', '.join(there)} (--cwd)"
         )
 
     def _into_queue(self, args, site):
@@ -203,7 +203,7 @@ class BurstPlugin(CLIPlugin):
                         f"--burst: cannot ask the daemon: {error}"
                     ) from None
                 self._answer = _NO_DAEMON
-                sys.stderr.write(f"warning: {_NOBODY[error.errno]}\n")
+                _warn(_NOBODY[error.errno])
         return self._answer
 
 
@@ -221,6 +221,12 @@ _NO_DAEMON = {
     "providers": None,
     "directories": {},
 }
+
+
+def _warn(text):
+    # `flux run` replaces this process, and what is not written by then is lost.
+    sys.stderr.write(f"warning: {text}\n")
+    sys.stderr.flush()
 
 
 def _given(args, name):
