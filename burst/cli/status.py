@@ -134,6 +134,9 @@ def notices(found: Row) -> list[Line]:
         lines.append([(_no_daemon(found), WRONG)])
     lines += [[(text, WRONG)] for text in lead_troubles(found["lead"])]
     for slot in found["slots"]:
+        if slot["state"] == "occupied":
+            text = f"slot {slot['name']} is in use, and not by a burst"
+            lines.append([(f"{text}; burst doctor says by what", WRONG)])
         lines += [
             [(drain_text(slot["name"], ranks, why), NOTICE)]
             for why, ranks in slot["drained"].items()

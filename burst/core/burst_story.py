@@ -14,10 +14,12 @@ from burst.config import Settings
 from burst.core.burst_actions import next_deadline
 from burst.core.cost import cost
 from burst.core.isolated.observation import UNDER_WAY
+from burst.core.observation import is_enabled, why_out_of_reach
 from burst.core.records import RecordsView
 from burst.core.resizing import growth_end
 from burst.core.standing import stands
 from burst.core.timeline import known_events, timeline
+from burst.core.world import World
 from burst.model.burst import Burst, State
 from burst.model.decision import filled, time_after
 from burst.model.event import Event
@@ -26,6 +28,7 @@ from burst.model.next_step import (
     BURST_STEPS,
     GROWS,
     LOST,
+    OUT_OF_REACH,
     PROGRAM,
     QUARANTINED,
     STANDS,
@@ -92,12 +95,9 @@ _STAGES = (
 
 
 def burst_story(
-    records: RecordsView, burst: Burst, settings: Settings, started: float, now: float
+    records: RecordsView, burst: Burst, settings: Settings, world: World, now: float
 ) -> dict[str, Any]:
-    """Return all that is known about a burst; times are in seconds since the epoch.
-
-    `started` is the start of the lead.
-    """
+    """Return all that is known about a burst; times are in seconds since the epoch."""
     lease = burst.lease
     return {
         "burst": burst.id,
@@ -107,7 +107,7 @@ def burst_story(
         "result": burst.result.value if burst.result else None,
         "nodes": lease.nodes,
         "standing": lease.standing,
-        "next": next_step_of(burst, settings, started, now),
+        "next": next_step_of(burst, settings, world, now),
         "hosts": format_hostlist(lease.hosts),
         "ranks": format_idset(lease.ranks),
         "events": [
@@ -124,16 +124,20 @@ def burst_story(
     }
 
 
-def next_step_of(burst: Burst, settings: Settings, started: float, now: float) -> str:
+def next_step_of(burst: Burst, settings: Settings, world: World, now: float) -> str:
     """Return who acts next on a burst, and by when; empty for one that has ended."""
-    step = _step_of(burst, settings, now)
+    step, provider = _step_of(burst, settings, now), burst.lease.provider
     if step.who is Actor.NOBODY:
         return ""
+    moved = why_out_of_reach(burst.lease, world.places)
+    if moved or not is_enabled(burst.lease, world):
+        told = OUT_OF_REACH.what.format(provider=provider)
+        return f"{OUT_OF_REACH.who.value} {told}"
     limits = {
         State.DRAIN: settings.deadlines.drain,
         State.REAP: settings.deadlines.reap,
     }
-    end = next_deadline(burst, settings, started, now)
+    end = next_deadline(burst, settings, world.identity.started, now)
     isolated = burst.lease.isolated is not None and not burst.quarantined
     if isolated and burst.state in UNDER_WAY and end < now:
         step = UNREAD
@@ -143,7 +147,7 @@ def next_step_of(burst: Burst, settings: Settings, started: float, now: float) -
         end = growth_end(burst, settings)
     # An idle burst that a job waits for is kept for longer than its limit.
     until = f" ({time_after(end, now)})" if now < end < math.inf else ""
-    facts = {"until": until, "burst": burst.id, "provider": burst.lease.provider}
+    facts = {"until": until, "burst": burst.id, "provider": provider}
     return f"{step.who.value} {step.what.format_map(facts)}"
 
 

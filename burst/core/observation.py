@@ -90,6 +90,11 @@ def why_out_of_reach(lease: Lease, places: Mapping[str, str]) -> str:
     )
 
 
+def is_enabled(lease: Lease, world: World) -> bool:
+    """Tell whether a burst's provider is enabled, also where only records are read."""
+    return lease.provider in world.providers or lease.provider in world.places
+
+
 def is_in_reach(lease: Lease, world: World) -> bool:
     """Tell whether a burst's provider is enabled and still set to the burst's place."""
     return lease.provider in world.providers and not why_out_of_reach(

@@ -41,7 +41,7 @@ def find_orphans(records: Records, world: World) -> tuple[Orphan, ...]:
         Orphan(name, status.burst_id, why, _hosts(status))
         for name, view in world.providers.items()
         for status in view.statuses.values()
-        if (why := _unexplained(records, name, status.burst_id))
+        if (why := _unexplained(records, name, status.burst_id, view.read_at))
     )
 
 
@@ -49,7 +49,9 @@ def _hosts(status: BurstStatus) -> tuple[str, ...]:
     return tuple(follower.host for follower in status.followers)
 
 
-def _unexplained(records: Records, provider: str, burst_id: BurstId) -> str:
+def _unexplained(
+    records: Records, provider: str, burst_id: BurstId, read_at: float
+) -> str:
     burst = records.bursts.get(burst_id)
     if f"burst/{burst_id}" in records.unreadable:
         return ""
@@ -60,7 +62,8 @@ def _unexplained(records: Records, provider: str, burst_id: BurstId) -> str:
         return ""
     if burst.lease.provider != provider:
         return f"its record names provider {burst.lease.provider}"
-    return "its record says that it was deleted"
+    # What was read before the end of its deletion shows nothing that is left of it.
+    return "its record says that it was deleted" if burst.since < read_at else ""
 
 
 def orphan_row(orphan: Orphan) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from burst.core.cost import cost, per_hour
 from burst.core.losses import cause_of_loss
 from burst.core.observation import (
     ProviderPhase,
+    is_enabled,
     provider_message,
     provider_phase,
     ranks_of,
@@ -201,8 +202,7 @@ def burst_note(burst: Burst, world: World) -> str:
     """Return why a burst is in its state, and what it waits for."""
     if burst.quarantined:
         return burst.quarantined
-    enabled = world.providers.keys() | world.places.keys()
-    if burst.live and burst.lease.provider not in enabled:
+    if burst.live and not is_enabled(burst.lease, world):
         return f"provider {burst.lease.provider} {NOT_ENABLED}; {ENABLE_AGAIN}"
     note, obstacle = _last_note(burst, world), describe_resize(burst, world)
     if burst.state is State.DRAIN and burst.lost_since is not None:

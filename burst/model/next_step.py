@@ -303,5 +303,10 @@ UNREAD = _daemon(
     " ended in time; burst down {burst} ends it now"
 )
 """The next step for an isolated burst whose deadline has passed."""
+OUT_OF_REACH = _admin(
+    "enables provider {provider} again, with the table that it had, until the burst is"
+    " gone"
+)
+"""The next step for a burst that its provider cannot see or delete."""
 QUARANTINED = _admin("takes it down: burst down {burst}")
 """The next step for a quarantined burst in any state."""

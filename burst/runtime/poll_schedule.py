@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from burst import log
 from burst.core.provider_health import FailureKind, Health, Outcome, Verb, pause_after
+from burst.model.fsd import format_fsd
 from burst.runtime.executor import CallResult
 
 # While a burst is made or deleted its provider is called after this many seconds, then
@@ -16,6 +17,8 @@ SHORTEST_PAUSE = 0.1
 # The rest after a call is so many times as long as the call took. A long call is work
 # for a batch system or a site's program, which also have to start followers meanwhile.
 _REST = 5.0
+# Seconds after which a provider that has not returned from a call is in trouble.
+_SILENT_AFTER = 120.0
 
 
 class PollSchedule:
@@ -78,9 +81,16 @@ class PollSchedule:
             pause = pause_after(result.outcome, self._failures, result.retry_after)
             self._next = result.done_at + pause
         trouble = "" if worked else f"{self.verb.value}: {result.note}"
-        if trouble != self._trouble:
-            self._tell(trouble, result)
-        self._trouble = trouble
+        self._tell(trouble, result.error)
+        return trouble
+
+    def note_silence(self, now: float) -> str:
+        """Return that the call under way has not returned for long; else empty."""
+        if self.asked_at is None or now - self.asked_at <= _SILENT_AFTER:
+            return ""
+        late = f"no answer for more than {format_fsd(_SILENT_AFTER)}"
+        trouble = f"{self.verb.value}: {late}"
+        self._tell(trouble)
         return trouble
 
     @property
@@ -90,13 +100,15 @@ class PollSchedule:
     def _rest(self, longest: float) -> float:
         return min(_REST * self._took, longest)
 
-    def _tell(self, trouble: str, result: CallResult) -> None:
-        """Log what is wrong now, or that it works again."""
+    def _tell(self, trouble: str, error: BaseException | None = None) -> None:
+        """Log what is wrong now, or that it works again; once for each text."""
+        if trouble == self._trouble:
+            return
+        self._trouble = trouble
         if not trouble:
             log.say("provider %s: %s works again", self._provider, self.verb.value)
-        elif result.error:
-            text = "provider %s: %s"
-            log.failure(text, self._provider, trouble, error=result.error)
+        elif error:
+            log.failure("provider %s: %s", self._provider, trouble, error=error)
         else:
             text = "provider %s: %s"
             log.say(text, self._provider, trouble, level=logging.WARNING)

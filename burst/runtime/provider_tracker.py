@@ -23,7 +23,6 @@ from burst.core.records import Records
 from burst.core.world import LastCall, ProviderView, repeat_at
 from burst.errors import BurstError, SpecRefused
 from burst.model.burst import Burst, BurstId, State
-from burst.model.fsd import format_fsd
 from burst.provider import BurstSpec, Provider
 from burst.runtime.executor import CallResult, Executor
 from burst.runtime.last_call import (
@@ -38,8 +37,6 @@ from burst.runtime.tally import Tally
 
 # Seconds between two calls of `offers`: offers change only when prices or quotas do.
 _OFFERS_EVERY = 60.0
-# Seconds after which a provider that has not returned from `observe` is in trouble.
-_SILENT_AFTER = 120.0
 _MOVING = (State.PROVISION, State.JOIN, State.DRAIN, State.REAP)
 _SHOULD_SHOW = (State.JOIN, State.ONLINE)
 
@@ -240,11 +237,11 @@ class ProviderTracker:
                 self._take_call_result(result)
             elif self._generations.get(call.provider) == call.generation:
                 self._take_poll_result(result, records)
-        for name, (_, observe) in self._schedules.items():
-            asked = observe.asked_at
-            if asked is not None and now - asked > _SILENT_AFTER:
-                silence = f"no answer for more than {format_fsd(_SILENT_AFTER)}"
-                self._note_silence(name, silence)
+        for name, (offers, observe) in self._schedules.items():
+            if no_offers := offers.note_silence(now):
+                self._change_view(name, no_offers=no_offers)
+            if trouble := observe.note_silence(now):
+                self._change_view(name, trouble=trouble)
 
     def _start_poll(
         self, name: str, schedule: PollSchedule, every: float, now: float
@@ -352,11 +349,8 @@ class ProviderTracker:
             )
         )
 
-    def _note_silence(self, name: str, note: str) -> None:
-        view = self._views[name]
-        if view.trouble != note:
-            log.say("provider %s: %s", name, note, level=logging.WARNING)
-        self._views[name] = msgspec.structs.replace(view, trouble=note)
+    def _change_view(self, name: str, **changes: str) -> None:
+        self._views[name] = msgspec.structs.replace(self._views[name], **changes)
 
 
 def _log_orphan(key: ProviderBurst, call: LastCall) -> None:

@@ -118,8 +118,8 @@ def waiting_jobs(snapshot: Snapshot, most: int, userid: int | None = None) -> li
 
 
 def _story_of(burst: Burst, snapshot: Snapshot) -> Row:
-    settings, started = snapshot.settings, snapshot.world.identity.started
-    story = burst_story(snapshot.records, burst, settings, started, snapshot.now)
+    settings, world = snapshot.settings, snapshot.world
+    story = burst_story(snapshot.records, burst, settings, world, snapshot.now)
     return story | {"utc_offset": _utc_offset(snapshot)}
 
 

@@ -381,8 +381,9 @@ def test_of_what_offers_no_burst_is_made_is_told_and_why() -> None:
     nothing |= {"totals": {"nodes": 0}, "unreadable": {}, "banks_unverified": ""}
     rows = [provider_row("far", offers=[offer], breaker_until=1900.0)]
     slots = [
-        {"name": "burst-0", "drained": {"bad fan": "3", "dust": "4-5"}},
-        {"name": "x", "drained": {}},
+        {"name": "burst-0", "state": "free"}
+        | {"drained": {"bad fan": "3", "dust": "4-5"}},
+        {"name": "x", "state": "occupied", "drained": {}},
     ]
     found = answer(now=100.0, providers=rows, slots=slots, **nothing)
     told = [plain_text(line) for line in notices(found)]
@@ -391,6 +392,7 @@ def test_of_what_offers_no_burst_is_made_is_told_and_why() -> None:
         " flux resource undrain 3",
         "ranks 4-5 of slot burst-0 are drained by hand: dust; when that no longer"
         " holds: flux resource undrain 4-5",
+        "slot x is in use, and not by a burst; burst doctor says by what",
         "provider far gets no new bursts for 30m: its calls failed in a row; burst"
         " enable far ends that",
         "offer far/n2 is set aside for 10s: full",

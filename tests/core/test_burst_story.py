@@ -9,10 +9,11 @@ from burst.model.burst import Burst, Isolated, Tag
 from burst.model.decision import clock_time, moment
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
-from tests.builders import T0, but, settings
+from tests.builders import T0, but, settings, world
 from tests.lifecycles import LEASE, leased, run
 
 ONLINE = ("provision-start", "provision-finish", "online")
+WORLD = world(None)
 
 
 def test_each_event_that_there_is_has_a_sentence() -> None:
@@ -38,7 +39,7 @@ def test_it_is_told_in_order_with_durations_sums_and_cost() -> None:
         (21, "reaped", {}),
     ):
         burst = lifecycle.apply(burst, Event(T0 + seconds, name, context))
-    found = burst_story(Records(), burst, settings(), 0.0, T0 + 100)
+    found = burst_story(Records(), burst, settings(), WORLD, T0 + 100)
     assert [event["text"] for event in found["events"]] == [
         "it was planned",
         "its provider is called to make it",
@@ -62,7 +63,7 @@ def test_it_is_told_in_order_with_durations_sums_and_cost() -> None:
 
 def test_a_burst_that_is_set_apart_says_so() -> None:
     burst = lifecycle.quarantine(lifecycle.begin(LEASE, {}, T0), "odd", T0 + 1)
-    found = burst_story(Records(), burst, settings(), 0.0, T0 + 2)
+    found = burst_story(Records(), burst, settings(), WORLD, T0 + 2)
     assert found["state"] == "quarantined"
     assert found["events"][-1]["text"].endswith("the daemon does not act on it: odd")
 
@@ -84,12 +85,29 @@ def test_who_acts_next_on_a_burst_and_by_when() -> None:
             "the provider may start the lost followers again, within 2m (",
         ),
     ):
-        assert says in next_step_of(run(*events), limits, 0.0, T0)
-    assert next_step_of(run(*ONLINE, "exception", "reaped"), limits, 0.0, T0) == ""
+        assert says in next_step_of(run(*events), limits, WORLD, T0)
+    assert next_step_of(run(*ONLINE, "exception", "reaped"), limits, WORLD, T0) == ""
     odd = lifecycle.quarantine(run(*ONLINE), "odd", T0)
-    assert next_step_of(odd, limits, 0.0, T0) == (
+    assert next_step_of(odd, limits, WORLD, T0) == (
         f"an administrator takes it down: burst down {odd.id}"
     )
+
+
+def test_a_burst_out_of_its_providers_reach_waits_for_an_administrator() -> None:
+    elsewhere = but(WORLD, places={LEASE.provider: "there"})
+    for events, its_world in (
+        (ONLINE, but(WORLD, providers={})),
+        ((*ONLINE, "exception"), but(WORLD, providers={})),
+        (ONLINE, elsewhere),
+    ):
+        burst = leased(run(*events), place="here")
+        assert next_step_of(burst, settings(), its_world, T0) == (
+            "an administrator enables provider local again, with the table that it had,"
+            " until the burst is gone"
+        )
+        assert "provider local again" not in next_step_of(burst, settings(), WORLD, T0)
+    ended = run(*ONLINE, "exception", "reaped")
+    assert next_step_of(ended, settings(), but(WORLD, providers={}), T0) == ""
 
 
 def test_of_an_online_burst_is_told_why_it_stays_and_until_when() -> None:
@@ -100,7 +118,7 @@ def test_of_an_online_burst_is_told_why_it_stays_and_until_when() -> None:
     lease_ends = clock_time(end - limits.deadlines.drain)
 
     def told(burst: Burst, now: float = T0 + 6) -> str:
-        return next_step_of(burst, limits, 0.0, now)
+        return next_step_of(burst, limits, WORLD, now)
 
     assert told(idle).endswith(f"or its lease ends ({clock_time(T0 + 15)})")
     # A job waits for it, so it is kept for longer.
@@ -122,7 +140,7 @@ def test_of_an_online_burst_is_told_why_it_stays_and_until_when() -> None:
 
 def test_what_ends_on_another_day_is_told_with_its_day() -> None:
     limits = settings(deadlines={"join": "30h"})
-    told = next_step_of(run("provision-start", "provision-finish"), limits, 0.0, T0)
+    told = next_step_of(run("provision-start", "provision-finish"), limits, WORLD, T0)
     end = T0 + 2 + 30 * 3600
     assert told.endswith(f"({moment(end)[:10]} {clock_time(end)})")
 

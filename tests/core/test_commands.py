@@ -177,8 +177,8 @@ def listed(burst):
     return BurstStatus(burst_id=burst, phase=Phase.RUNNING)
 
 
-def seeing(*statuses, name="local"):
-    its_view = ProviderView(statuses={s.burst_id: s for s in statuses}, read_at=T0)
+def seeing(*statuses, name="local", read_at=T0):
+    its_view = ProviderView(statuses={s.burst_id: s for s in statuses}, read_at=read_at)
     return but(world(None), providers={name: its_view})
 
 
@@ -199,9 +199,18 @@ def seeing(*statuses, name="local"):
     ],
 )
 def test_an_orphan_is_what_no_record_explains(records, name, why):
-    found = find_orphans(records, seeing(listed(LEASE.id), name=name))
+    world = seeing(listed(LEASE.id), name=name, read_at=T0 + 1000)
+    found = find_orphans(records, world)
 
     assert [orphan.why for orphan in found] == ([why] if why else [])
+
+
+def test_what_was_listed_before_its_deletion_ended_is_no_orphan():
+    records = recorded(run(*WHOLE_WAY))
+    (burst,) = records.bursts.values()
+    before, after = (seeing(listed(LEASE.id), read_at=burst.since + d) for d in (0, 1))
+    assert find_orphans(records, before) == ()
+    assert find_orphans(records, after)
 
 
 # Memos.

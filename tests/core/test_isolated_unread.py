@@ -174,7 +174,8 @@ def expired(sim, *, rebooted=False):
 
 
 def next_step(sim):
-    return next_step_of(sim.burst, sim.settings, sim.lead.known.started, sim.now)
+    world = sim.engine.snapshot.world
+    return next_step_of(sim.burst, sim.settings, world, sim.now)
 
 
 def test_one_whose_first_call_is_refused_ends_though_its_provider_cannot_be_read(sim):

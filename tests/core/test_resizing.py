@@ -225,7 +225,7 @@ def test_it_grows_by_the_free_ranks_above_it_and_each_step_is_on_record():
     assert next_deadline(site.burst, SETTINGS, 0.0, site.now) == math.inf
     assert site.ask(4).text == f"{ID} has 4 nodes"
     assert site.row()["resize"] is None
-    story = burst_story(site.records, site.burst, site.settings, 0.0, site.now)
+    story = burst_story(site.records, site.burst, site.settings, site.world(), site.now)
     texts = [event["text"] for event in story["events"]]
     assert "it has 4 nodes now, all online: by request" in texts
 

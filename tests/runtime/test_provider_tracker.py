@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: MIT
+import logging
+
 import pytest
 
 from burst.core.provider_health import FailureRecord, Health, Outcome
@@ -111,14 +113,22 @@ def test_a_provider_with_a_burst_is_asked_more_often(records, takes, pauses):
     assert found == pauses
 
 
-def test_a_provider_that_is_silent_is_asked_once_and_in_trouble():
+def test_a_provider_that_is_silent_is_asked_once_and_in_trouble(caplog):
+    caplog.set_level(logging.INFO)
     bench = Bench()
     bench.poll()
     bench.now += 121
     assert bench.poll() > 0
     assert bench.asked() == ["offers", "observe"], "nothing is asked twice at a time"
-    bench.tracker.collect_results(Records(), bench.now)
-    assert bench.tracker.views["local"].trouble == "no answer for more than 2m"
+    for _ in range(2):
+        bench.tracker.collect_results(Records(), bench.now)
+    view = bench.tracker.views["local"]
+    late = "no answer for more than 2m"
+    assert (view.trouble, view.no_offers) == (f"observe: {late}", f"offers: {late}")
+    view = bench.answer()
+    assert (view.trouble, view.no_offers) == ("", "")
+    told = ("offers: {}", "observe: {}", "offers works again", "observe works again")
+    assert caplog.messages == [f"provider local: {it.format(late)}" for it in told]
 
 
 def test_what_could_not_be_read_is_trouble_and_asked_again_soon():

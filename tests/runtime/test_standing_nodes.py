@@ -78,7 +78,8 @@ def test_nodes_are_kept_in_the_hours_and_end_as_idle_after_them():
     assert s.burst.idle_since is not None
     assert s.now - s.burst.idle_since > 5.0
     assert seconds_until_drain(s.burst, s.settings, s.now) is None
-    assert "a standing minimum" in next_step_of(s.burst, s.settings, 0.0, s.now)
+    world = s.engine.snapshot.world
+    assert "a standing minimum" in next_step_of(s.burst, s.settings, world, s.now)
     s.until(s.in_state(State.INACTIVE), 100)
     assert s.burst.id == begun.id
     assert s.burst.result is Result.COMPLETED
@@ -242,7 +243,8 @@ def test_it_is_told_why_a_burst_exists_and_that_it_is_made_again():
     s = sim({"nodes": 2})
     s.until(online(s, 1))
     s.tick(20)
-    story = burst_story(s.records, s.burst, s.settings, 0.0, s.now)
+    world = s.engine.snapshot.world
+    story = burst_story(s.records, s.burst, s.settings, world, s.now)
     assert story["standing"] == "2 nodes of local"
     assert "(" not in story["next"], "it does not end"
     first = s.burst.id
