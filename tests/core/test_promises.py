@@ -256,7 +256,7 @@ def test_a_limit_is_waited_for_as_ranks_are():
     assert promise.start == T0 + HOUR
     assert made.assignments == {}
     # What would be in use as it starts is refused to others.
-    assert reasons(made, 3)[1] == [("local/small", Reason.SLOTS_RESERVED)]
+    assert reasons(made, 3)[1] == [("local/small", Reason.LIMIT_RESERVED)]
     made = planned(demand(1, 8), demand(2, 1, HOUR / 2, user=2), **kw)
     assert made.assignments == {2: ("burst-0-aaaaaa",)}
 
@@ -268,7 +268,7 @@ def test_what_limits_will_allow_a_job_is_no_other_jobs():
     assert [promise.start for promise in made.promises] == [T0 + HOUR]
     made = planned(demand(1, 6), demand(2, 3, HOUR / 2), demand(3, 3), **kw)
     assert leases(made) == [("burst-2", "local", 3, [2])]
-    assert reasons(made, 3)[1] == [("local/small", Reason.SLOTS_RESERVED)]
+    assert reasons(made, 3)[1] == [("local/small", Reason.LIMIT_NODES)]
 
 
 @pytest.mark.parametrize(

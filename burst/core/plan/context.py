@@ -47,7 +47,8 @@ class PossibleOffers(NamedTuple):
     def most_of(self, source: Source) -> int:
         """Return the most nodes that one burst of an offer may have."""
         assert source.candidate is not None
-        return int(min(source.candidate.offer.max_nodes, self.largest))
+        offer = source.candidate.offer
+        return int(min(offer.max_nodes, offer.total or math.inf, self.largest))
 
     def could_have(self, demand: Demand, candidate: ProviderOffer) -> bool:
         """Tell whether a job could have all its nodes of an offer at some time."""

@@ -20,6 +20,7 @@ from burst.core.plan.slots import NO_REASON
 from burst.core.plan.sources import Portion, Source
 from burst.model.decision import Decision, OfferRejection
 from burst.model.jobid import format_f58
+from burst.model.next_step import ends_by_waiting
 from burst.model.ranks import format_idset
 from burst.model.reason import Reason
 from burst.model.request import ResourceRequest
@@ -116,23 +117,23 @@ class Openings:
 
         The offer itself was judged before; here only how much of it the job gets is.
         """
-        if self._context.table.full and not source.isolated:
-            return OfferRejection(source.key, Reason.SLOTS_BUSY)
         candidate, demand = source.candidate, asks.demand
         assert candidate is not None
         until = self._context.until(candidate, demand)
         if source.isolated:
             return self._isolate(source, demand, until)
         table, want = self._context.table, RankNeed(until, asks.admitted)
-        rejection: OfferRejection | None = None
-        classes = table.free_classes(candidate.provider, until)
-        for slot_class in by_need(demand.lacks, classes):
+        refused: list[OfferRejection] = []
+        for slot_class in by_need(demand.lacks, table.classes(candidate.provider)):
             found = self._choose(source, asks, slot_class, want)
             if not isinstance(found, OfferRejection):
                 nodes = sum(len(ranks) for _, ranks in found)
                 return Opening(candidate, nodes, found)
-            rejection = rejection or found
-        return rejection or self._busy_or_promised(source, asks, want)
+            refused.append(found)
+        if len(refused) > 1:
+            # A kind of slots that never serves it says nothing of one that is busy.
+            refused.sort(key=lambda each: not ends_by_waiting(each.reason))
+        return refused[0] if refused else OfferRejection(source.key, Reason.SLOTS_BUSY)
 
     def _isolate(
         self, source: Source, demand: Demand, until: float
@@ -171,6 +172,8 @@ class Openings:
         if isinstance(need, OfferRejection):
             return need
         table, most = self._context.table, self._context.possible.most_of(source)
+        if not table.has_free(slot_class):
+            return self._too_few(source, asks, need, (slot_class, want))
         refused: OfferRejection | None = None
         if need <= most:
             for slot, ranks in table.fitting(slot_class, need, want):
@@ -198,22 +201,39 @@ class Openings:
         need: int,
         where: tuple[SlotClass, RankNeed],
     ) -> OfferRejection:
-        """Return why a job cannot have `need` nodes of an offer."""
-        assert source.candidate is not None
-        key, most = source.key, source.candidate.offer.max_nodes
-        limit = self._context.usage.largest_burst
-        if need > most and not asks.spread:
-            facts: dict[str, object] = {"most": most, "need": need}
-            return OfferRejection(key, Reason.FEW_NODES, facts)
-        if need > limit and limit < most:
-            facts = {"limit": limit, "need": need}
-            return OfferRejection(key, Reason.LIMIT_BURST, facts)
+        """Return why a job cannot have `need` nodes in a kind of slots now."""
+        table, key = self._context.table, source.key
+        most = self._context.possible.most_of(source)
+        ever = table.capacity(where[0], asks.admitted, most, spread=asks.spread)
+        if ever < need:
+            return self._never_enough(source, asks, need, ever)
         if drained := self._why_drained(key, asks, need, where):
             return drained
-        if refused := self._too_much(source, asks, need, where[1]):
+        free = table.largest(*where)
+        bounded = free or self._context.usage.bounded  # most waits are for ranks alone
+        if bounded and (refused := self._too_much(source, asks, need, where[1])):
             return refused
-        facts = {"most": self._context.table.largest(*where), "need": need}
-        return OfferRejection(key, Reason.SLOTS_SMALL, facts)
+        if free:
+            facts: dict[str, object] = {"most": free, "need": need}
+            return OfferRejection(key, Reason.SLOTS_SMALL, facts)
+        ahead = table.first_promised()
+        if ahead is None:
+            return OfferRejection(key, Reason.SLOTS_BUSY)
+        return OfferRejection(key, Reason.SLOTS_RESERVED, {"job": format_f58(ahead)})
+
+    def _never_enough(
+        self, source: Source, asks: _Asks, need: int, ever: int
+    ) -> OfferRejection:
+        """Return why a job never has more than `ever` nodes in a kind of slots."""
+        context = self._context
+        most, limit = context.possible.most_of(source), context.usage.largest_burst
+        facts: dict[str, object] = {"most": most, "need": need}
+        if need > most == limit:
+            facts = {"limit": most, "need": need}
+            return OfferRejection(source.key, Reason.LIMIT_BURST, facts)
+        if need > most and not asks.spread:
+            return OfferRejection(source.key, Reason.FEW_NODES, facts)
+        return OfferRejection(source.key, Reason.SLOTS_FEW, {**facts, "most": ever})
 
     def _too_much(
         self, source: Source, asks: _Asks, need: int, want: RankNeed
@@ -225,24 +245,6 @@ class Openings:
         # No slot is chosen: failures count by the offer alone.
         share = Portion(use, tuple(("", size) for size in sizes))
         return self._eligible.why_not_so_much(source, share, demand)
-
-    def _busy_or_promised(
-        self, source: Source, asks: _Asks, want: RankNeed
-    ) -> OfferRejection:
-        """Return why no rank of any slot can be had."""
-        table, key = self._context.table, source.key
-        for slot_class in table.classes(source.provider):
-            need = nodes_wanted(asks.demand, source, slot_class[0])
-            where = (slot_class, want)
-            if not isinstance(need, OfferRejection):
-                drained = self._why_drained(key, asks, need, where)
-                if drained is not None:
-                    return drained
-        ahead = table.first_promised()
-        if ahead is None:
-            return OfferRejection(key, Reason.SLOTS_BUSY)
-        facts = {"job": format_f58(ahead)}
-        return OfferRejection(key, Reason.SLOTS_RESERVED, facts)
 
     def _why_drained(
         self, offer: str, asks: _Asks, need: int, where: tuple[SlotClass, RankNeed]

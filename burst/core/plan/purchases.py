@@ -73,6 +73,11 @@ class Purchases:
             if name in bursts
         }
 
+    @property
+    def limited(self) -> bool:
+        """Whether there are budgets."""
+        return bool(self._budgets)
+
     def mark(self) -> Mark:
         """Return what `go_back` takes to undo what is counted from now on."""
         return Mark(self._budgets.mark(), dict(self._live))
