@@ -8,6 +8,7 @@ from burst.core.worth.budget import Accounts, Budgets
 from burst.core.worth.ledger import Payer
 from burst.model.next_step import ends_by_waiting
 from burst.model.reason import Reason
+from burst.model.request import BurstPreferences
 from burst.model.shape import Shape
 from tests.builders import (
     NODE,
@@ -15,12 +16,16 @@ from tests.builders import (
     T0,
     but,
     identity,
+    job,
     offer,
     settings,
     slots,
+    view,
     whole,
+    world,
 )
 from tests.core.plans import demand, plan, reasons
+from tests.core.ticks import tick_once
 
 BIG = Shape(8, 4)
 TWO_KINDS = but(
@@ -93,3 +98,21 @@ def test_a_limit_for_each_burst_is_no_reason_if_the_job_may_have_several_later()
     assert reasons(made, 1)[1] == [("local/small", Reason.SLOTS_SMALL)]
     made = plan(demand(1, whole(5)), limits=limits, taken=["burst-1"])
     assert reasons(made, 1)[1] == [("local/small", Reason.LIMIT_BURST)]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "mode", "queue", "who"),
+    [
+        (1, "hold", "", "Flux starts it on own nodes when its turn comes"),
+        (3, "hold", "", "its user changes the job"),
+        (1, "queue", "burst", "its user changes the job"),
+    ],
+    ids=["own nodes will do", "too large", "in the stopped queue"],
+)
+def test_a_job_that_own_nodes_will_run_needs_nobody(nodes, mode, queue, who):
+    dear = BurstPreferences(max_price=1.0)
+    waiting = job(1, whole(nodes), queue=queue, preferences=dear)
+    seen = world(view(waiting, busy=[0, 1]), local=(offer(price=2.0),))
+    decision = tick_once(seen, intake={"mode": mode}).decisions[waiting.id]
+    assert decision.reason is Reason.TURNED_DOWN
+    assert decision.next_step().startswith(who)
