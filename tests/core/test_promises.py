@@ -514,3 +514,19 @@ def test_nobody_takes_what_is_promised_to_a_job_ahead(wanted, found, limit):
                 assert made.overtaken.keys() == {promise.job}
     for job, nodes in made.overtaken.items():
         assert nodes <= wanted[job - 1][0]
+
+
+def test_a_burst_of_the_plan_has_all_its_ranks_until_its_last_job_ends():
+    jobs = demand(1, 1, 2 * HOUR), demand(2, 1, HOUR), demand(3, 3, where="together")
+    kw = {"busy": {"burst_0": T0 + 9 * HOUR, "burst_2": T0 + 9 * HOUR}}
+    made = planned(*jobs, **kw)
+    assert leases(made) == [("burst-1", "local", 2, [1, 2])]
+    assert [promise.start for promise in made.promises] == [T0 + 2 * HOUR]
+
+
+def test_a_burst_does_not_grow_by_ranks_that_are_promised_before_its_last_job_ends():
+    jobs = demand(1, 1, 2 * HOUR), demand(2, 7), demand(3, 1, HOUR / 2)
+    kw = {"busy": {"burst_0": T0 + 9 * HOUR, "burst_2": T0 + HOUR}}
+    made = planned(*jobs, **kw)
+    assert [promise.start for promise in made.promises] == [T0 + HOUR]
+    assert [its for *_, its in leases(made)] == [[1], [3]]
