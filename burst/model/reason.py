@@ -256,7 +256,7 @@ class Reason(enum.Enum):
     )
     # Decided in each tick, before the jobs after it, so not in the refusal cache.
     RESERVED = _not_refused(
-        "starts {words}, on {nodes!n} of {offer}; kept for it: {kept}",
+        "gets {nodes!n} of {offer} {words}; kept for it: {kept}",
         memo="waiting",
     )
     # The job is held again if it would block others; else it keeps its urgency.

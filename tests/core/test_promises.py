@@ -120,19 +120,17 @@ def test_the_nodes_of_a_burst_that_stays_are_promised_to_those_that_can_join_it(
 def test_a_job_is_told_its_place_and_what_ends_before():
     (told,) = planned(demand(9, 10), busy={"burst_1": T0 + HOUR}).decisions.values()
     text = told.text()
-    assert text.startswith("starts about ")
-    assert ", when burst-1-aaaaaa ends, on 10 nodes of local/small; kept" in text
+    assert text.startswith("gets 10 nodes of local/small by about ")
+    assert ", when burst-1-aaaaaa ends; kept" in text
     (told,) = planned(demand(9, 10), busy={"burst_1": 0.0}).decisions.values()
-    assert told.text().startswith(
-        "starts as soon as its nodes are free, on 10 nodes of"
-    )
+    assert " as soon as they are free; kept" in told.text()
     (told,) = planned(demand(9, 10), busy={"burst_1": math.inf}).decisions.values()
     assert "when burst-1-aaaaaa ends, at an unknown time" in told.text()
     assert re.search(
         r"; kept for it: ranks \S+ until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d$", told.text()
     )
     (late,) = planned(demand(9, 10), busy={"burst_1": T0 - 9}).decisions.values()
-    assert late.text().startswith("starts as soon as burst-1-aaaaaa ends, on 10 nodes")
+    assert " as soon as burst-1-aaaaaa ends; kept" in late.text()
     # Guests are not told of the bursts of others.
     assert "when another burst ends" in told.guests_text()
 
@@ -443,8 +441,8 @@ def test_an_idle_burst_makes_way_for_an_isolated_one_if_a_limit_wants_that(mode)
     )
     assert (made.ending, made.awaited) == ({of("burst-0")}, frozenset())
     assert made.decisions[1].text() == (
-        "starts as soon as limits allow it, on 4 nodes of local/small; kept for it: so"
-        " much of the limits"
+        "gets 4 nodes of local/small as soon as limits allow it; kept for it: so much"
+        " of the limits"
     )
 
 
