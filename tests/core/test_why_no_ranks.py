@@ -28,6 +28,7 @@ from tests.core.plans import demand, plan, reasons
 from tests.core.ticks import tick_once
 
 BIG = Shape(8, 4)
+ALL = frozenset(range(2, 10))
 TWO_KINDS = but(
     identity("lead-0,burst-0-[0-1],burst-1-[0-1]"),
     shapes=(OWN, *[NODE] * 2, *[BIG] * 2),
@@ -61,6 +62,14 @@ def test_free_slots_that_never_serve_a_job_do_not_hide_leased_ones(sold, need):
     assert reasons(made, 1)[1] == [("local/small", Reason.SLOTS_BUSY)]
 
 
+def test_slots_that_never_serve_a_job_do_not_hide_that_others_are_drained():
+    drained = dict.fromkeys([3, 4], "broken fan")
+    offers = {"local": [offer(shape=BIG)]}
+    need = whole(1, constraint='{"properties":["gpu"]}')
+    made = plan(demand(1, need), lead=TWO_KINDS, offers=offers, drained=drained)
+    assert reasons(made, 1)[1] == [("local/small", Reason.SLOTS_DRAINED)]
+
+
 @pytest.mark.parametrize("leased", [[], ["burst-0"]])
 def test_a_job_is_told_that_no_slot_for_an_offer_is_one_that_it_may_have(leased):
     need = whole(1, constraint='{"properties":["gpu"]}')
@@ -70,6 +79,14 @@ def test_a_job_is_told_that_no_slot_for_an_offer_is_one_that_it_may_have(leased)
     assert refusal.text() == (
         "the rank slots for its nodes have at most 0 nodes for the job; 1 needed"
     )
+
+
+def test_a_provider_whose_bursts_may_use_no_slot_is_told_so():
+    kept = but(identity(), properties={"burst": ALL, "gke": ALL})
+    wish = demand(1, whole(2), provider="local")
+    offers = {"local": [offer()], "gke": [offer()]}
+    made = plan(wish, lead=kept, offers=offers, taken=["burst-0", "burst-1"])
+    assert reasons(made, 1)[1][0] == ("local/small", Reason.SLOTS_FEW)
 
 
 @pytest.mark.parametrize("leased", [[], ["burst-0", "burst-1"]])

@@ -25,6 +25,9 @@ from burst.model.ranks import format_idset
 from burst.model.reason import Reason
 from burst.model.request import ResourceRequest
 
+_OF_NO_USE = (Reason.SHAPE_MISMATCH, Reason.NODE_SMALL, Reason.SLOTS_FEW)
+"""Why a kind of slots never serves a job."""
+
 
 class Opening(NamedTuple):
     """Bursts that may be made for a job."""
@@ -130,10 +133,11 @@ class Openings:
                 nodes = sum(len(ranks) for _, ranks in found)
                 return Opening(candidate, nodes, found)
             refused.append(found)
-        if len(refused) > 1:
-            # A kind of slots that never serves it says nothing of one that is busy.
-            refused.sort(key=lambda each: not ends_by_waiting(each.reason))
-        return refused[0] if refused else OfferRejection(source.key, Reason.SLOTS_BUSY)
+        if not refused:  # all slots are kept for other providers
+            facts = {"most": 0, "need": demand.lacks.nodes or 1}
+            return OfferRejection(source.key, Reason.SLOTS_FEW, facts)
+        # A kind of slots that never serves it says nothing of one that is busy.
+        return min(refused, key=_how_lasting)
 
     def _isolate(
         self, source: Source, demand: Demand, until: float
@@ -256,3 +260,9 @@ class Openings:
         why = "; ".join(dict.fromkeys(each or NO_REASON for each in drained.values()))
         facts = {"ranks": format_idset(drained), "why": why}
         return OfferRejection(offer, Reason.SLOTS_DRAINED, facts)
+
+
+def _how_lasting(refusal: OfferRejection) -> tuple[bool, bool]:
+    """Sort key: what ends by waiting comes first, slots of no use come last."""
+    reason = refusal.reason
+    return reason in _OF_NO_USE, not ends_by_waiting(reason)
