@@ -113,6 +113,8 @@ def filled(text: str, facts: Mapping[str, Any]) -> str:
     return text.format_map(facts)  # eight times as fast
 
 
+WAITS_HERE = "here"
+"""The fact of a job that no offer serves: whether own nodes that are up can run it."""
 GUESTS_WORDS = "guests_words"
 """The fact that replaces `words` for guests: it leaves out what the provider said about
 its account and settings when it was called."""
@@ -159,7 +161,8 @@ class Decision(msgspec.Struct, frozen=True):
         step = NEXT_STEPS[self.reason]
         down = self.refusals if self.reason is Reason.TURNED_DOWN else ()
         if down and not any(ends_by_waiting(each.reason) for each in down):
-            step = OFFERS_STAY_DOWN
+            here = self.facts.get(WAITS_HERE)
+            step = NEXT_STEPS[Reason.NOT_BURSTABLE] if here else OFFERS_STAY_DOWN
         return _next_step(step, self.facts)
 
     def standing_refusals(self) -> tuple[OfferRejection, ...]:

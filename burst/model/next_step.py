@@ -203,6 +203,10 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.OFFER_SMALL: _OTHER_OFFER,
     Reason.SLOTS_BUSY: _AS_OTHERS_END,
     Reason.SLOTS_SMALL: _AS_OTHERS_END,
+    Reason.SLOTS_FEW: _admin(
+        "declares more or larger rank slots (burst lead add-slot), or its user changes"
+        " what it asks for"
+    ),
     Reason.SLOTS_DRAINED: _admin(
         "undrains them once they can be used again: flux resource undrain {ranks}"
     ),
@@ -227,6 +231,7 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.LIMIT_NODES: _AS_OTHERS_END,
     Reason.LIMIT_BURSTS: _AS_OTHERS_END,
     Reason.LIMIT_BURST: _admin("raises the limit, or its user asks for fewer nodes"),
+    Reason.FEW_BURSTS: _admin("raises the limit, or its user asks for fewer nodes"),
     Reason.OFFER_FULL: _AS_OTHERS_END,
     Reason.OVER_BUDGET: _daemon("tries again as bursts are settled"),
     Reason.BUDGET_SMALL: _user(

@@ -261,7 +261,7 @@ class Reason(enum.Enum):
     )
     # Decided in each tick, before the jobs after it, so not in the refusal cache.
     RESERVED = _not_refused(
-        "starts {words}, on {nodes!n} of {offer}; kept for it: {kept}",
+        "gets {nodes!n} of {offer} {words}; kept for it: {kept}",
         memo="waiting",
     )
     # The job is held again if it would block others; else it keeps its urgency.
@@ -396,6 +396,9 @@ class Reason(enum.Enum):
         "the largest free rank slot for it has {most!n}; {need} needed",
         passing=True,
     )
+    SLOTS_FEW = _never_offered(
+        "the rank slots for its nodes have at most {most!n} for the job; {need} needed"
+    )
     SLOTS_DRAINED = _offer(
         "it cannot use {ranks!i} of rank slots, drained by hand: {why}", passing=False
     )
@@ -479,7 +482,12 @@ class Reason(enum.Enum):
         "limit of {limit!n} in all: {used} in use, {need} more needed",
         passing=True,
     )
-    LIMIT_BURSTS = _offer("limit of {limit} bursts at a time is reached", passing=True)
+    LIMIT_BURSTS = _offer(
+        "[limits] max_bursts of {limit} is reached; {need} more needed", passing=True
+    )
+    FEW_BURSTS = _offer(
+        "its nodes take {need} bursts; [limits] max_bursts is {limit}", passing=False
+    )
     LIMIT_BURST = _offer(
         "limit of {limit!n} per burst; {need} are needed", passing=False
     )

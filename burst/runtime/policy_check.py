@@ -13,6 +13,7 @@ from burst.config import PolicyRule, Settings, parse
 from burst.config.money import parse_budgets
 from burst.config.policy import parse_policy
 from burst.core import job_report
+from burst.core.plan.refusal_cache import without_refusals
 from burst.core.select.job_rules import job_rules
 from burst.core.tick import run_tick
 from burst.core.worth.rule_warnings import find_rule_warnings, named_users
@@ -65,7 +66,8 @@ def check_policy(snapshot: Snapshot, settings: Settings) -> Row:
     world, now = snapshot.world, snapshot.now
     userids = find_userids(named_users(settings))
     world = msgspec.structs.replace(world, userids=userids)
-    made = run_tick(snapshot.records, world, settings, now)
+    cache = without_refusals(snapshot.refusal_cache)
+    made = run_tick(snapshot.records, world, settings, now, cache)
     jobs = world.lead.jobs if world.lead else {}
     rules = job_rules(world, settings, now)
     rows: list[Row] = []

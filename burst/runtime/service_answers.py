@@ -30,6 +30,7 @@ from burst.core.guest_view import (
 from burst.core.job_report import WaitingJobs, starts_by_itself
 from burst.core.past_bursts import PastBursts
 from burst.core.plan.outlook import outlook
+from burst.core.plan.refusal_cache import without_refusals
 from burst.core.select.burst_worth import worth_for_job
 from burst.core.tick import TickResult, run_tick
 from burst.core.worth.accounts import budgets_at
@@ -326,7 +327,10 @@ def unverified_banks(snapshot: Snapshot) -> str:
 
 def plan(snapshot: Snapshot) -> Row:
     """Return what a tick would do now, by the planner's own code, without doing it."""
-    made = run_tick(snapshot.records, snapshot.world, snapshot.settings, snapshot.now)
+    cache = without_refusals(snapshot.refusal_cache)
+    made = run_tick(
+        snapshot.records, snapshot.world, snapshot.settings, snapshot.now, cache
+    )
     lead = snapshot.world.lead
     jobs = lead.jobs if lead else {}
     new = [

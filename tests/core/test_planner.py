@@ -185,7 +185,7 @@ def test_a_shared_burst_keeps_to_the_constraints_of_each_job():
     # It waits for one of the two nodes, so that the burst is not used for longer.
     found = [(nodes, jobs) for _, _, nodes, jobs in leases(made)]
     assert found == [(2, [1, 2]), (1, [4])]
-    assert reasons(made, 3) == (Reason.RESERVED, [("local/small", Reason.SLOTS_SMALL)])
+    assert reasons(made, 3) == (Reason.RESERVED, [("local/small", Reason.SLOTS_BUSY)])
 
 
 def test_shared_bursts_keep_to_the_wish_for_a_provider():
@@ -237,7 +237,7 @@ def test_a_large_job_gets_several_slots_where_allowed():
         ("burst-0", "local", 2, [1]),
     ]
     made = plan(demand(1, whole(6)), spread=False)
-    assert reasons(made, 1) == (Reason.NO_ROOM, [("local/small", Reason.SLOTS_SMALL)])
+    assert reasons(made, 1) == (Reason.NO_ROOM, [("local/small", Reason.SLOTS_FEW)])
     assert made.decisions[1].text() == (
         "it needs 6 nodes; offers have that many, but on the lead's rank slots it can"
         " have at most 4 (burst lead add-slot, then restart the lead)"
@@ -340,7 +340,7 @@ def test_a_drained_rank_that_is_too_small_for_a_job_is_not_told():
     large = whole(1, cores_per_slot=99)
     made = plan(demand(1, large), drained={2: BAD}, taken=["burst-0", "burst-1"])
     [refusal] = made.decisions[1].refusals
-    assert refusal.reason is Reason.SLOTS_BUSY
+    assert refusal.reason is Reason.NODE_SMALL
 
 
 def test_a_drained_rank_that_a_job_cannot_have_anyway_is_not_told():
@@ -348,7 +348,7 @@ def test_a_drained_rank_that_a_job_cannot_have_anyway_is_not_told():
     jobs = [demand(number, others) for number in range(1, 5)]
     made = plan(*jobs, drained={2: BAD}, spread=False)
     [refusal] = made.decisions[4].refusals
-    assert refusal.reason is Reason.SLOTS_SMALL
+    assert refusal.reason is Reason.SLOTS_BUSY
 
 
 def test_equal_jobs_are_refused_alike():
@@ -371,10 +371,10 @@ EXCLUDED = whole(1, constraint='{"properties":["^burst"]}')
         (whole(1), {"offers": {}}, Reason.NO_OFFERS, None),
         (whole(1), UNKNOWN, Reason.TURNED_DOWN, ("p/*", Reason.OFFERS_UNKNOWN)),
         (whole(1), {"lead": identity("lead-[0-1]")}, Reason.NO_SLOTS, None),
-        (EXCLUDED, {}, Reason.EXCLUDED, ("local/small", Reason.SLOTS_SMALL)),
+        (EXCLUDED, {}, Reason.EXCLUDED, ("local/small", Reason.SLOTS_FEW)),
         (slots(1, 9), {}, Reason.NEVER_FITS, ("local/small", Reason.NODE_SMALL)),
         (whole(1), TINY, Reason.TURNED_DOWN, ("local/small", Reason.SHAPE_MISMATCH)),
-        (whole(9), {}, Reason.NO_ROOM, ("local/small", Reason.SLOTS_SMALL)),
+        (whole(9), {}, Reason.NO_ROOM, ("local/small", Reason.SLOTS_FEW)),
     ],
 )
 def test_says_why_nothing_can_be_had(what, changes, reason, refusal):

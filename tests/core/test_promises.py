@@ -120,19 +120,17 @@ def test_the_nodes_of_a_burst_that_stays_are_promised_to_those_that_can_join_it(
 def test_a_job_is_told_its_place_and_what_ends_before():
     (told,) = planned(demand(9, 10), busy={"burst_1": T0 + HOUR}).decisions.values()
     text = told.text()
-    assert text.startswith("starts about ")
-    assert ", when burst-1-aaaaaa ends, on 10 nodes of local/small; kept" in text
+    assert text.startswith("gets 10 nodes of local/small by about ")
+    assert ", when burst-1-aaaaaa ends; kept" in text
     (told,) = planned(demand(9, 10), busy={"burst_1": 0.0}).decisions.values()
-    assert told.text().startswith(
-        "starts as soon as its nodes are free, on 10 nodes of"
-    )
+    assert " as soon as they are free; kept" in told.text()
     (told,) = planned(demand(9, 10), busy={"burst_1": math.inf}).decisions.values()
     assert "when burst-1-aaaaaa ends, at an unknown time" in told.text()
     assert re.search(
         r"; kept for it: ranks \S+ until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d$", told.text()
     )
     (late,) = planned(demand(9, 10), busy={"burst_1": T0 - 9}).decisions.values()
-    assert late.text().startswith("starts as soon as burst-1-aaaaaa ends, on 10 nodes")
+    assert " as soon as burst-1-aaaaaa ends; kept" in late.text()
     # Guests are not told of the bursts of others.
     assert "when another burst ends" in told.guests_text()
 
@@ -256,7 +254,7 @@ def test_a_limit_is_waited_for_as_ranks_are():
     assert promise.start == T0 + HOUR
     assert made.assignments == {}
     # What would be in use as it starts is refused to others.
-    assert reasons(made, 3)[1] == [("local/small", Reason.SLOTS_RESERVED)]
+    assert reasons(made, 3)[1] == [("local/small", Reason.LIMIT_RESERVED)]
     made = planned(demand(1, 8), demand(2, 1, HOUR / 2, user=2), **kw)
     assert made.assignments == {2: ("burst-0-aaaaaa",)}
 
@@ -268,7 +266,7 @@ def test_what_limits_will_allow_a_job_is_no_other_jobs():
     assert [promise.start for promise in made.promises] == [T0 + HOUR]
     made = planned(demand(1, 6), demand(2, 3, HOUR / 2), demand(3, 3), **kw)
     assert leases(made) == [("burst-2", "local", 3, [2])]
-    assert reasons(made, 3)[1] == [("local/small", Reason.SLOTS_RESERVED)]
+    assert reasons(made, 3)[1] == [("local/small", Reason.LIMIT_NODES)]
 
 
 @pytest.mark.parametrize(
@@ -443,8 +441,8 @@ def test_an_idle_burst_makes_way_for_an_isolated_one_if_a_limit_wants_that(mode)
     )
     assert (made.ending, made.awaited) == ({of("burst-0")}, frozenset())
     assert made.decisions[1].text() == (
-        "starts as soon as limits allow it, on 4 nodes of local/small; kept for it: so"
-        " much of the limits"
+        "gets 4 nodes of local/small as soon as limits allow it; kept for it: so much"
+        " of the limits"
     )
 
 
@@ -514,3 +512,19 @@ def test_nobody_takes_what_is_promised_to_a_job_ahead(wanted, found, limit):
                 assert made.overtaken.keys() == {promise.job}
     for job, nodes in made.overtaken.items():
         assert nodes <= wanted[job - 1][0]
+
+
+def test_a_burst_of_the_plan_has_all_its_ranks_until_its_last_job_ends():
+    jobs = demand(1, 1, 2 * HOUR), demand(2, 1, HOUR), demand(3, 3, where="together")
+    kw = {"busy": {"burst_0": T0 + 9 * HOUR, "burst_2": T0 + 9 * HOUR}}
+    made = planned(*jobs, **kw)
+    assert leases(made) == [("burst-1", "local", 2, [1, 2])]
+    assert [promise.start for promise in made.promises] == [T0 + 2 * HOUR]
+
+
+def test_a_burst_does_not_grow_by_ranks_that_are_promised_before_its_last_job_ends():
+    jobs = demand(1, 1, 2 * HOUR), demand(2, 7), demand(3, 1, HOUR / 2)
+    kw = {"busy": {"burst_0": T0 + 9 * HOUR, "burst_2": T0 + HOUR}}
+    made = planned(*jobs, **kw)
+    assert [promise.start for promise in made.promises] == [T0 + HOUR]
+    assert [its for *_, its in leases(made)] == [[1], [3]]

@@ -189,7 +189,6 @@ def test_hosts_behind_a_gateway_are_had_from_the_first_on():
     assert fits(found, 1) == []
     ((slot, ranks),) = found.fitting(KIND, 1, RankNeed(T0 + 9))
     found.take(slot, ranks, T0 + 9)
-    assert found.free_classes("local", T0 + 1) == ()
     assert not table(slots=slots, ends={2: T0}).earliest(
         KIND, Sizes(5, 8, True), None, math.inf
     )
@@ -273,8 +272,6 @@ def test_promised_ranks_are_for_those_that_give_them_back_in_time():
     assert found.first_promised() == ONE
     assert found.promised_from([3]) == found.promised_from([0, 2]) == T0 + 50
     assert fits(found, 1) == []
-    assert found.free_classes("local", math.inf) == []
-    assert found.free_classes("local", T0 + 50) == [KIND]
     assert fits(found, 4, RankNeed(T0 + 50)) == [(6, 7, 8, 9)]
     # They are free again once that job has ended, for the next one.
     assert earliest(found, 8).start == T0 + 150

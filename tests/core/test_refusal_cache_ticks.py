@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from burst.core.plan.plan_demands import RESERVATION_S
+from burst.core.plan.refusal_cache import without_refusals
 from burst.core.records import Records
 from burst.core.tick import TickResult, run_tick
 from burst.core.worth.estimate import StartEstimate
@@ -36,7 +37,6 @@ from tests.builders import (
 from tests.builders import settings as tables
 from tests.fakes import FakeLead
 from tests.lifecycles import WHOLE_WAY, run
-from tests.support.refusals import without_refusals
 
 QUEUES = {"burst": ("burst",), "burst-ready": ("burst",)}
 LEAD = identity(queues=QUEUES)

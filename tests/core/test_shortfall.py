@@ -8,6 +8,8 @@ from burst.model.decision import Decision
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.reason import Reason
+from burst.runtime.policy_check import check_policy
+from burst.runtime.service_answers import plan
 from tests.builders import T0, but, settings, whole
 from tests.sim import Sim
 
@@ -39,6 +41,11 @@ def test_its_pieces_are_given_back_when_the_rest_is_refused_for_long():
     verdict = sim.decision(big)
     assert verdict.reason is Reason.INCOMPLETE
     assert "were returned" in sim.told(big)
+    # The dry run knows that it is not tried now; it told that a burst would be made.
+    (row,) = plan(sim.engine.snapshot)["jobs"]
+    assert row["why"] == verdict.text()
+    (row,) = check_policy(sim.engine.snapshot, sim.settings)["jobs"]
+    assert row["why"] == verdict.text()
     assert sim.lead.jobs[big].urgency == 0
     (gave,) = [b for b in sim.bursts if "online" in sim.names(b)]
     assert gave.result.value == "canceled"

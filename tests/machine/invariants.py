@@ -38,6 +38,7 @@ from burst.core.plan.capacity import usable_nodes
 from burst.core.plan.failures import coming_bursts, running_trials
 from burst.core.plan.fit import nodes_needed
 from burst.core.plan.offers import drain_time
+from burst.core.plan.refusal_cache import without_refusals
 from burst.core.plan.slots import DRAIN_TAG
 from burst.core.provider_health import FailureKind, FailureRecord
 from burst.core.tick import run_tick
@@ -53,7 +54,6 @@ from tests.machine.finality import wrongly_excluded
 from tests.machine.money import Spending
 from tests.machine.scarcity import Scarcity
 from tests.machine.world import OWN, World
-from tests.support.refusals import without_refusals
 
 # A record of the few jobs of one interleaving; one is at most 64 KiB in production.
 RECORD_MOST = 16 * 1024

@@ -166,7 +166,8 @@ def test_the_story_of_a_job():
     story = asking.ask("explain", id=format_f58(held))
     assert story["verdict"] == "no-room"
     # What was free when that was decided is no reason for it.
-    assert story["refusals"] == []
+    (refusal,) = story["refusals"]
+    assert "at most 8 nodes for the job; 9 needed" in refusal["why"]
     asking.sim.joins = True
     asking.sim.until(lambda: asking.sim.lead.running() == [job])
     asking.tick()
@@ -262,7 +263,7 @@ def test_a_burst_with_the_tag_grows_in_place_of_another():
     made = asking.ask("request", tag="day", grow=True, nodes=9, least=1)
     assert burst not in made["bursts"]
     assert made["text"].startswith("2 nodes of local/nodes as ")
-    assert "limit of 6 nodes" in made["why"]
+    assert "the limit limits.max_nodes is 6" in made["why"]
 
 
 def test_fewer_nodes_are_tried_down_to_the_least():

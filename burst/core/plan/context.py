@@ -91,7 +91,9 @@ class PlanContext(msgspec.Struct, kw_only=True, dict=True):
     def most_of(self, source: Source) -> int:
         """Return the most nodes that one burst of an offer may have."""
         assert source.candidate is not None
-        return int(min(source.candidate.offer.max_nodes, self.usage.largest_burst))
+        offer = source.candidate.offer
+        most = min(offer.max_nodes, offer.total or math.inf)
+        return int(min(most, self.usage.largest_burst))
 
     def nodes(self, demand: Demand, source: Source) -> int:
         """Return how many nodes of an offer a job needs; 0 if it never gets so many."""

@@ -195,6 +195,11 @@ class Usage:
         return self._due.get(name, math.inf)
 
     @property
+    def bounded(self) -> bool:
+        """Whether a limit, the total of an offer or a budget may refuse anything."""
+        return self._limited or self.purchases.limited
+
+    @property
     def largest_burst(self) -> float:
         """How many nodes one burst may have; math.inf for any number."""
         return self._limits.max_nodes_per_burst or math.inf
@@ -321,8 +326,10 @@ class Usage:
             facts = {"limit": limits.max_nodes_per_burst, "need": largest}
             return OfferRejection(offer, Reason.LIMIT_BURST, facts)
         if asked.bursts and 0 < limits.max_bursts < use.bursts + asked.bursts:
-            facts = {"limit": limits.max_bursts}
-            return OfferRejection(offer, Reason.LIMIT_BURSTS, facts)
+            facts = {"limit": limits.max_bursts, "need": asked.bursts}
+            alone = asked.bursts > limits.max_bursts
+            why = Reason.FEW_BURSTS if alone else Reason.LIMIT_BURSTS
+            return OfferRejection(offer, why, facts)
         if nodes and 0 < limits.max_nodes < use.nodes + nodes:
             facts = {"limit": limits.max_nodes, "used": use.nodes, "need": nodes}
             return OfferRejection(offer, Reason.LIMIT_NODES, facts)

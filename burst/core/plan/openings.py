@@ -21,9 +21,13 @@ from burst.core.plan.slots import NO_REASON
 from burst.core.plan.sources import Portion, Source
 from burst.model.decision import Decision, OfferRejection
 from burst.model.jobid import format_f58
+from burst.model.next_step import ends_by_waiting
 from burst.model.ranks import format_idset
 from burst.model.reason import Reason
 from burst.model.request import ResourceRequest
+
+_OF_NO_USE = (Reason.SHAPE_MISMATCH, Reason.NODE_SMALL, Reason.SLOTS_FEW)
+"""Why a kind of slots never serves a job."""
 
 
 class Opening(NamedTuple):
@@ -120,16 +124,15 @@ class Openings:
         refusals: list[OfferRejection] = []
         wanted = self._wanted(demand.preferences)
         spread, admitted = context.may_spread(demand), context.admitted(demand)
-        full = context.table.full
         for source, rejection in self._judge(demand):
             found: Opening | OfferRejection | None = rejection
-            if found is None and (source.isolated or not full):
+            if found is None:
                 assert source.candidate is not None
                 want = RankNeed(context.until(source.candidate, demand), admitted)
                 found = self._try(_Asked(source, demand, want, spread, beside))
             if isinstance(found, Opening):
                 return found
-            refusals.append(found or reject(source, Reason.SLOTS_BUSY))
+            refusals.append(found)
         if not context.table.kinds and not wanted.some_isolated:
             lead = context.identity
             return Decision(Reason.NO_SLOTS if lead.endpoint else Reason.NO_ADDRESS)
@@ -148,23 +151,26 @@ class Openings:
 
         The offer itself was judged before; here only how much of it the job gets is.
         """
-        source, table, want = asked.source, self._context.table, asked.want
-        candidate = source.candidate
+        source, candidate = asked.source, asked.source.candidate
         assert candidate is not None
         if source.isolated:
             nodes = nodes_wanted(asked.demand, source, candidate.offer.shape)
             if isinstance(nodes, OfferRejection):
                 return nodes
             return self._why_not(asked, [("", nodes)]) or Opening(candidate, nodes, [])
-        rejection: OfferRejection | None = None
-        classes = table.free_classes(candidate.provider, want.until)
+        refused: list[OfferRejection] = []
+        classes = self._context.table.classes(candidate.provider)
         for slot_class in by_need(asked.demand.lacks, classes):
             found = self._choose(asked, slot_class)
             if not isinstance(found, OfferRejection):
                 nodes = sum(len(ranks) for _, ranks in found)
                 return Opening(candidate, nodes, found)
-            rejection = rejection or found
-        return rejection or self._busy_or_promised(asked)
+            refused.append(found)
+        if not refused:  # all slots are kept for other providers
+            need = asked.demand.lacks.nodes or 1
+            return reject(source, Reason.SLOTS_FEW, most=0, need=need)
+        # A kind of slots that never serves it says nothing of one that is busy.
+        return min(refused, key=_how_lasting)
 
     def _why_not(
         self, asked: _Asked, parts: Sequence[tuple[str, int]]
@@ -190,6 +196,8 @@ class Openings:
             return need
         context, table = self._context, self._context.table
         most = context.most_of(source)
+        if not table.has_free(slot_class):
+            return self._too_few(asked, need, slot_class)
         refused: OfferRejection | None = None
         if need <= most:
             for slot, ranks in table.fitting(slot_class, need, want):
@@ -214,39 +222,37 @@ class Openings:
     def _too_few(
         self, asked: _Asked, need: int, slot_class: SlotClass
     ) -> OfferRejection:
-        """Return why a job cannot have `need` nodes of an offer."""
-        source = asked.source
-        assert source.candidate is not None
-        offered = source.candidate.offer.max_nodes
-        largest = self._context.usage.largest_burst
-        if need > offered and not asked.spread:
-            return reject(source, Reason.FEW_NODES, most=offered, need=need)
-        if need > largest and largest < offered:
-            return reject(source, Reason.LIMIT_BURST, limit=largest, need=need)
+        """Return why a job cannot have `need` nodes in a kind of slots now."""
+        source, context, table = asked.source, self._context, self._context.table
+        most, admitted = context.most_of(source), asked.want.admitted
+        ever = table.capacity(slot_class, admitted, most, spread=asked.spread)
+        if ever < need:
+            return self._never_enough(asked, need, ever)
         if drained := self._why_drained(asked, need, slot_class):
             return drained
-        # Too much, whatever slots come free. As none is chosen, failures count by the
-        # offer alone.
-        most = self._context.most_of(source)
-        parts = [("", min(most, need - begin)) for begin in range(0, need, most)]
-        if refused := self._why_not(asked, parts):
-            return refused
-        there = self._context.table.largest(slot_class, asked.want)
-        return reject(source, Reason.SLOTS_SMALL, most=there, need=need)
-
-    def _busy_or_promised(self, asked: _Asked) -> OfferRejection:
-        """Return why no rank of any slot can be had."""
-        source, table = asked.source, self._context.table
-        for slot_class in table.classes(source.provider):
-            need = nodes_wanted(asked.demand, source, slot_class[0])
-            if not isinstance(need, OfferRejection):
-                drained = self._why_drained(asked, need, slot_class)
-                if drained is not None:
-                    return drained
+        free = table.largest(slot_class, asked.want)
+        if free or context.usage.bounded:  # most waits are for ranks alone
+            # Too much, whatever slots come free. As none is chosen, failures count by
+            # the offer alone.
+            parts = [("", min(most, need - begin)) for begin in range(0, need, most)]
+            if refused := self._why_not(asked, parts):
+                return refused
+        if free:
+            return reject(source, Reason.SLOTS_SMALL, most=free, need=need)
         ahead = table.first_promised()
         if ahead is None:
             return reject(source, Reason.SLOTS_BUSY)
         return reject(source, Reason.SLOTS_RESERVED, job=format_f58(ahead))
+
+    def _never_enough(self, asked: _Asked, need: int, ever: int) -> OfferRejection:
+        """Return why a job never has more than `ever` nodes in a kind of slots."""
+        source, context = asked.source, self._context
+        most = context.most_of(source)
+        if need > most == context.usage.largest_burst:
+            return reject(source, Reason.LIMIT_BURST, limit=most, need=need)
+        if need > most and not asked.spread:
+            return reject(source, Reason.FEW_NODES, most=most, need=need)
+        return reject(source, Reason.SLOTS_FEW, most=ever, need=need)
 
     def _why_drained(
         self, asked: _Asked, need: int, slot_class: SlotClass
@@ -260,3 +266,9 @@ class Openings:
         why = "; ".join(dict.fromkeys(each or NO_REASON for each in drained.values()))
         ranks = format_idset(drained)
         return reject(asked.source, Reason.SLOTS_DRAINED, ranks=ranks, why=why)
+
+
+def _how_lasting(refusal: OfferRejection) -> tuple[bool, bool]:
+    """Sort key: what ends by waiting comes first, slots of no use come last."""
+    reason = refusal.reason
+    return reason in _OF_NO_USE, not ends_by_waiting(reason)

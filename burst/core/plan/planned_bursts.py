@@ -37,6 +37,8 @@ class PlannedBurst:
         self.slot = slot
         self.most = candidate.offer.max_nodes
         self.ranks: list[int] = []
+        self.until = 0.0
+        """When its jobs have ended, by their time limits."""
         self.source = new_burst(candidate)
         self.demands: list[Demand] = []
         """The demands that it is made for."""
@@ -158,6 +160,7 @@ class PlannedBursts:
             self._made.append(planned)
             self._growing.append(planned)
             until = context.until(candidate, demand)
+            planned.until = until
             context.table.take(slot, ranks, until)
             use = FurtherUse.new(candidate.key, (planned.nodes,), demand.userid, until)
             context.usage.begin(planned.name, use)
@@ -214,7 +217,9 @@ class PlannedBursts:
 
     def _add(self, planned: PlannedBurst, demand: Demand) -> bool:
         """Give a job to a burst of this plan; tell whether it got it."""
-        context, until = self._context, self._context.until(planned.candidate, demand)
+        context = self._context
+        # It has all its ranks for as long as any of its jobs.
+        until = max(planned.until, context.until(planned.candidate, demand))
         promised = context.table.promised_from(planned.ranks)
         if until > min(promised, context.usage.due(planned.name)):
             return False
@@ -224,7 +229,7 @@ class PlannedBursts:
             return False
         admitted = context.admitted(demand)
         if not planned.pool.take(demand.request, admitted):
-            further = self._grow(planned, demand, joined)
+            further = self._grow(planned, demand, joined, until)
             if further is None:
                 return False
             use = further
@@ -232,6 +237,7 @@ class PlannedBursts:
         self._buy(planned, demand)
         planned.add(demand)
         context.usage.join(planned.name, use)
+        planned.until = until
         context.table.prolong(planned.ranks, until)
         return True
 
@@ -242,15 +248,16 @@ class PlannedBursts:
         )
 
     def _grow(
-        self, planned: PlannedBurst, demand: Demand, extra: int
+        self, planned: PlannedBurst, demand: Demand, extra: int, until: float
     ) -> FurtherUse | None:
         """Make a burst of this plan grow for a job; return that use, None if it cannot.
 
-        `extra` is how many of its nodes newly count against the job's user.
+        `extra` is how many of its nodes newly count against the job's user, `until`
+        when all its jobs have ended.
         """
         offer, slot, context = planned.candidate, planned.slot, self._context
         nodes = nodes_needed(demand.request, slot.slot.shape)
-        until, before = context.until(offer, demand), planned.nodes
+        before = planned.nodes
         ranks = slot.usable(RankNeed(until, context.admitted(demand)))[:nodes]
         size = before + nodes
         if not nodes or len(ranks) < nodes or size > planned.most:

@@ -74,11 +74,11 @@ class Kept(NamedTuple):
         if not self.place.known:
             return f"when {last} ends, at an unknown time"
         if not self.place.start:
-            what = "its nodes are free" if self.promise.ranks else "limits allow it"
+            what = "they are free" if self.promise.ranks else "limits allow it"
             return f"as soon as {what}"
         if self.due:
             return f"as soon as {last} ends"
-        return f"about {exact_moment(self.place.start)}, when {last} ends"
+        return f"by about {exact_moment(self.place.start)}, when {last} ends"
 
 
 class Promises:

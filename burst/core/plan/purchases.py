@@ -66,6 +66,11 @@ class Purchases:
                 if name in records.bursts
             }
 
+    @property
+    def limited(self) -> bool:
+        """Whether there are budgets."""
+        return bool(self._budgets)
+
     def copy(self) -> Purchases:
         """Return what was counted until now, to go back to if a job gets no nodes."""
         made = copy.copy(self)

@@ -66,11 +66,6 @@ class RankTable:
         self._classes: dict[str, list[SlotClass]] = {}
 
     @property
-    def full(self) -> bool:
-        """Whether no rank is free, and a person has drained none either."""
-        return not self._free and not self._drained
-
-    @property
     def kinds(self) -> Collection[SlotClass]:
         """All kinds of slots."""
         return self._by_class.keys()
@@ -111,19 +106,9 @@ class RankTable:
             ]
         return self._classes[provider]
 
-    def free_classes(self, provider: str, until: float) -> Sequence[SlotClass]:
-        """Return the kinds of slots with ranks that a burst may have until `until`."""
-        if not self._free:
-            return ()
-        want = RankNeed(until)
-        return [
-            slot_class
-            for slot_class in self.classes(provider)
-            if any(
-                not slot.promised or slot.usable(want)
-                for slot in self._free.get(slot_class, ())
-            )
-        ]
+    def has_free(self, slot_class: SlotClass) -> bool:
+        """Tell whether a kind of slots has free ranks."""
+        return slot_class in self._free
 
     def fitting(
         self, slot_class: SlotClass, nodes: int, want: RankNeed

@@ -139,6 +139,11 @@ def standing_refusals(
     )
 
 
+def without_refusals(cache: RefusalCache | None) -> RefusalCache | None:
+    """Return the cache with which all jobs are judged anew, as if none was refused."""
+    return cache and _replace(cache, decisions={}, outdated=())
+
+
 def _has_changed(
     before: RefusalCache, inputs: RefusalInputs, lead: LeadView, now: float
 ) -> bool:

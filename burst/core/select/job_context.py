@@ -14,10 +14,10 @@ from burst.core.plan.fit import NodePool
 from burst.core.records import RecordsView
 from burst.core.select.constraints import Constraints
 from burst.core.select.job_rules import JobRules
-from burst.core.select.queues import within_queue
+from burst.core.select.queues import in_stopped_queue, within_queue
 from burst.core.world import World
 from burst.model.burst import Isolated
-from burst.model.decision import Decision
+from burst.model.decision import WAITS_HERE, Decision
 from burst.model.hold import urgency_before
 from burst.model.jobid import JobId
 from burst.model.lead import JobView, LeadView
@@ -175,16 +175,22 @@ class JobContext(msgspec.Struct, frozen=True, kw_only=True):
         marks as burstable is never given up: its user asked for no burst.
         """
         # Jobs that share one final decision ask for the same.
-        made: dict[tuple[int, bool], Decision] = {}
+        made: dict[tuple[int, bool, bool], Decision] = {}
         softened: dict[JobId, Decision] = {}
         for job, decision in decisions.items():
             assert job is not None  # only a request ahead of jobs has no job
             view = self.lead.jobs[job]
-            key = id(decision), not view.burstable
+            flux_has_it = view.urgency > 0 and not in_stopped_queue(
+                view, self.settings.intake
+            )
+            key = id(decision), not view.burstable, flux_has_it
             if key not in made:
                 made[key] = decision
                 if decision.reason.about_job.final and self._may_run_here(view):
                     made[key] = Decision(Reason.TURNED_DOWN, {}, decision.refusals)
+                if made[key].reason is Reason.TURNED_DOWN and flux_has_it:
+                    facts = {WAITS_HERE: self.may_wait(view, ())}
+                    made[key] = msgspec.structs.replace(made[key], facts=facts)
             softened[job] = made[key]
         return softened
 
