@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -228,24 +228,22 @@ def _decide_on_jobs(
         left=after,
         fresh=fresh,
         refused=refused,
-        left_to_flux={
-            job for job in refused if jobs.may_wait(world.lead.jobs[job], found.unread)
-        },
+        left_to_flux={job for job in refused if jobs.may_wait(world.lead.jobs[job])},
         unsettled=any(each.reason is Reason.STARTING for each in fresh.values()),
-        behind=bool(found.unread or standing.outdated),
+        behind=bool(plan_on.constraints.later or standing.outdated),
     )
-    return _act_on_jobs(tx, jobs, decided, found.unread)
+    return _act_on_jobs(tx, jobs, decided)
 
 
 def _act_on_jobs(
-    tx: Transaction, jobs: JobContext, decided: JobDecisions, unread: Container[str]
+    tx: Transaction, jobs: JobContext, decided: JobDecisions
 ) -> JobDecisions:
     """Hold and release jobs, and shrink bursts by idle nodes that no job waits for.
 
     Return the decisions with what the next tick needs to know about that.
     """
     after, world = decided.left, jobs.world
-    plan_job_holds(tx, jobs, unread, decided.fresh)
+    plan_job_holds(tx, jobs, decided.fresh)
     refused = (*after.decisions.values(), *decided.fresh.values())
     jobs_wait = bool(after.promises) or any(map(_may_have_nodes_later, refused))
     idle = shrink_idle(tx, after.idle_parts, world, jobs.settings, jobs_wait=jobs_wait)

@@ -32,9 +32,11 @@ class Constraints:
         self._sets: dict[int, frozenset[int]] = {}
         self.work = 0
         """How much was evaluated anew, in hosts."""
+        self.later: frozenset[str] = frozenset()
+        """Constraints for which another tick has time."""
 
-    def read(self, wanted: Iterable[tuple[int, str]]) -> frozenset[str]:
-        """Evaluate constraints of jobs; return those for which another tick has time.
+    def read(self, wanted: Iterable[tuple[int, str]]) -> None:
+        """Evaluate constraints of jobs, as many as this tick has time for.
 
         `wanted` are users and their constraints, in the order in which their jobs are
         served. All users have an equal share of MOST_WORK, so that nobody waits for
@@ -54,7 +56,7 @@ class Constraints:
             before = self.work
             self.admitted(text)
             spent[user] += self.work - before
-        return frozenset(later)
+        self.later = frozenset(later)
 
     def admitted(self, constraint: str) -> frozenset[int]:
         """Return the ranks that a constraint admits; all for empty text.

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Set
+from collections.abc import Mapping, Set
 
 import msgspec
 
@@ -151,16 +151,13 @@ class JobContext(msgspec.Struct, frozen=True, kw_only=True):
             return None
         return Decision(Reason.NO_ACCOUNT, {"userid": job.userid, "whose": whose})
 
-    def may_wait(self, job: JobView, unread: Container[str]) -> bool:
-        """Tell whether a job may wait for own nodes that are up, and blocks nobody.
-
-        `unread` are the constraints that are left for a later tick.
-        """
+    def may_wait(self, job: JobView) -> bool:
+        """Tell whether a job may wait for own nodes that are up, and blocks nobody."""
         request = job.request
         if request is None or never_on_own_nodes(job):
             return False
         if request.constraint and (
-            request.constraint in unread or self.no_account(job)
+            request.constraint in self.plan.constraints.later or self.no_account(job)
         ):
             return False
         return self.own_nodes.fits_when_idle(request)

@@ -14,7 +14,7 @@ Where users are kept apart, a job is confined to its lent nodes before it is rel
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -52,13 +52,9 @@ _KEPT_WAITING = (HoldState.HOLDING, HoldState.HELD)
 def plan_job_holds(
     tx: Transaction,
     context: JobContext,
-    unread: Container[str],
     decisions: Mapping[JobId, Decision],
 ) -> None:
-    """Decide for each pending job whether it is held, released, moved or failed.
-
-    `unread` are the constraints that are left for a later tick.
-    """
+    """Decide for each pending job whether it is held, released, moved or failed."""
     lead, world, settings = context.lead, context.world, context.settings.intake
     failed: list[JobId] = []
     bursts_by_job = tx.bursts_by_job()
@@ -71,7 +67,7 @@ def plan_job_holds(
         if decision.reason.about_job.left_alone:
             continue
         job, bursts = lead.jobs[job_id], bursts_by_job.get(job_id, [])
-        blocks = _blocks_others(job, bursts, context, unread)
+        blocks = _blocks_others(job, bursts, context)
         plan.choose_queue(job, bursts, blocks)
         plan.hold_or_release(job, bursts, blocks)
         urgency = raised.due(job, bursts, decision)
@@ -81,7 +77,7 @@ def plan_job_holds(
         if plan.confines(job):
             bursts = bursts_by_job.get(job.id, [])
             readable = job.request is not None
-            blocks = readable and _blocks_others(job, bursts, context, unread)
+            blocks = readable and _blocks_others(job, bursts, context)
             plan.confine(job, blocks)
     for each in failed[:_FAILED_AT_ONCE]:
         tx.actions.append(FailJob(each, decisions[each].text()))
@@ -209,14 +205,12 @@ def _waits_harmlessly(job: JobView, settings: IntakeSettings) -> bool:
     return settings.mode == "scheduler"
 
 
-def _blocks_others(
-    job: JobView, bursts: list[Burst], context: JobContext, unread: Container[str]
-) -> bool:
+def _blocks_others(job: JobView, bursts: list[Burst], context: JobContext) -> bool:
     """Tell whether the job, if Flux had it now, would wait for absent ranks."""
     if bursts:
         return lacks_nodes(job.request, bursts, context.lead)
     # A job that lost its attribute, or its rule, is not held any more.
-    return context.rules.may_burst(job) and not context.may_wait(job, unread)
+    return context.rules.may_burst(job) and not context.may_wait(job)
 
 
 def _hold(tx: Transaction, job: JobView) -> bool:

@@ -57,8 +57,6 @@ class Triaged(NamedTuple):
     """The demands of the other jobs, in Flux's order."""
     here: set[JobId]
     """Jobs that fit on own nodes that are free, each beside those before it."""
-    unread: frozenset[str]
-    """Constraints that are left for a later tick."""
 
 
 def triage(
@@ -78,7 +76,7 @@ def triage(
         if number not in still_refused and job.state not in _STARTED
     ]
     fresh.sort(key=lambda job: (-context.urgency(job), job.id))
-    unread = context.plan.constraints.read(
+    context.plan.constraints.read(
         (job.userid, job.request.constraint)
         for job in fresh
         if job.request
@@ -87,7 +85,7 @@ def triage(
         # The time for constraints is shared by user id, too.
         and not context.no_account(job)
     )
-    found = Triaged({}, [], set(), unread)
+    found = Triaged({}, [], set())
     jobs = _JobTriage(context, found, shortfalls)
     elsewhere = jobs_elsewhere(context.records)
     for job in fresh:
@@ -124,7 +122,8 @@ class _JobTriage:
         if alone:
             return alone
         assert job.request is not None
-        if not bursts and job.request.constraint in self._found.unread:
+        constraints = self._context.plan.constraints
+        if not bursts and job.request.constraint in constraints.later:
             return Decision(Reason.NOT_YET_READ)
         if not bursts and (refused := self._decide_on_count(job, job.request)):
             return refused
