@@ -114,6 +114,14 @@ def read_attribute(client: RpcClient, name: str) -> str:
     return str(client.ask("attr.get", {"name": name})["value"])
 
 
+def find_attribute(client: RpcClient, name: str) -> str:
+    """Return an attribute of the broker; empty where it has none."""
+    try:
+        return read_attribute(client, name)
+    except RequestFailed:
+        return ""
+
+
 def decode_response(
     topic: str, response: ResponseMessage
 ) -> dict[str, Any] | BurstError:

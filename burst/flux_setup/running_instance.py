@@ -11,7 +11,7 @@ import msgspec
 
 from burst.flux.handle import Handle
 from burst.flux.queues import jobs_in_queues, read_queues
-from burst.flux.rpc import RequestFailed, RpcClient, read_attribute
+from burst.flux.rpc import RpcClient, find_attribute
 from burst.flux.scheduler import read_scheduler
 from burst.model.jobid import JobId
 from burst.model.lead import QueueView
@@ -56,16 +56,8 @@ def read_instance(uri: str) -> RunningInstance:
             config=config,
             excluded=parse_idset(client.ask("resource.status")["exclude"]),
             queue_states=read_queues(client),
-            place=read_config_path(client),
+            place=find_attribute(client, "config.path"),
         )
-
-
-def read_config_path(client: RpcClient) -> str:
-    """Return the path of an instance's configuration; empty if it has none."""
-    try:
-        return read_attribute(client, "config.path")
-    except RequestFailed:
-        return ""
 
 
 def read_queue_names(uri: str) -> frozenset[str]:
