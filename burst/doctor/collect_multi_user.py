@@ -9,6 +9,7 @@ import socket
 import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,7 @@ from burst.doctor.collect_installed import read_installed
 from burst.doctor.facts import FileFacts, MultiUserFacts, ReadFailure
 from burst.errors import LeadError
 from burst.flux.handle import Handle
-from burst.flux.rpc import RpcClient, read_attribute
-from burst.flux_setup.running_instance import read_config_path
+from burst.flux.rpc import RpcClient, find_attribute, read_attribute
 from burst.kits.changeable import first_changeable
 from burst.kits.open_to_users import first_closed
 from burst.kits.program import run
@@ -80,14 +80,11 @@ def _ask_broker(uri: str) -> tuple[int, str, str]:
 
     The path is empty if the instance has no configuration.
     """
-    handle = Handle(uri)
-    try:
+    with closing(Handle(uri)) as handle:
         client = RpcClient(handle)
         path = read_attribute(client, "local-uri").removeprefix("local://")
         owner = int(read_attribute(client, "security.owner"))
-        return owner, str(Path(path).parent), read_config_path(client)
-    finally:
-        handle.close()
+        return owner, str(Path(path).parent), find_attribute(client, "config.path")
 
 
 def _trusted(

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import msgspec
 
 from burst.flux.handle import Handle
@@ -30,8 +32,7 @@ def read_boot_info(uri: str) -> BootInfo:
 
     Raises LeadGone, LeadError.
     """
-    handle = Handle(uri)
-    try:
+    with closing(Handle(uri)) as handle:
         client = RpcClient(handle)
         resources = client.ask("resource.status")["R"]
         return BootInfo(
@@ -41,5 +42,3 @@ def read_boot_info(uri: str) -> BootInfo:
             owner=int(read_attribute(client, "security.owner")),
             userid=int(client.ask("broker.ping")["userid"]),
         )
-    finally:
-        handle.close()

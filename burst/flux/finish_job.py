@@ -24,7 +24,7 @@ from typing import Any
 
 from burst.core.job_end import is_fatal
 from burst.decode import from_plain
-from burst.errors import MALFORMED, BurstError, JobspecError, LeadError
+from burst.errors import MALFORMED, JobspecError, LeadError
 from burst.flux.rpc import Query, RequestFailed, RpcClient, ServiceMissing
 from burst.flux.store import NAMESPACE, kvs_operation
 from burst.model.event import Event
@@ -136,9 +136,7 @@ def _post(client: RpcClient, job: JobId, steps: Sequence[_Step]) -> None:
     queries: list[Query] = [
         (POST, {"id": job, "name": name, "context": context}) for name, context in steps
     ]
-    for answer in client.ask_all(queries):
-        if isinstance(answer, BurstError):
-            raise answer
+    client.ask_each(queries)
 
 
 def _write_output(client: RpcClient, job: JobId, output: str) -> None:

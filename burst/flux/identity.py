@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from burst.flux.node_set import parse_nodes
-from burst.flux.rpc import RequestFailed, RpcClient, read_attribute
+from burst.flux.rpc import RpcClient, find_attribute, read_attribute
 from burst.flux.store import FluxStore
 from burst.model.host import dns_label
 from burst.model.job_limits import parse_limits
@@ -31,6 +31,7 @@ def read_identity(client: RpcClient, store: FluxStore) -> LeadIdentity:
     status = client.ask("resource.status")
     resources = status["R"]
     nodes, allocation = parse_nodes(resources), resource_set(resources)
+    owner = find_attribute(client, "security.owner")
     return LeadIdentity(
         kind="flux",
         version=read_attribute(client, "version"),
@@ -45,11 +46,11 @@ def read_identity(client: RpcClient, store: FluxStore) -> LeadIdentity:
         bootstrap=parse_bootstrap(table, hosts),
         endpoint=endpoint(table, hosts[0]),
         certificate=str(table.get("curve_cert", "")),
-        owner_userid=_owner(client),
+        owner_userid=int(owner) if owner else None,
         access=parse_access(config),
-        started=_started(client),
+        started=float(find_attribute(client, "broker.starttime") or 0),
         ends=parse_end(allocation, config),
-        statedir=_statedir(client),
+        statedir=find_attribute(client, "statedir"),
         systemd=config.get("systemd", {}).get("enable") is True,
     )
 
@@ -130,24 +131,3 @@ def propose_owner(host: str) -> str:
     first = host.split(".", maxsplit=1)[0]
     label = dns_label(first, "lead", _OWNER_HOST_LENGTH)
     return f"{label}-{os.urandom(4).hex()}"
-
-
-def _started(client: RpcClient) -> float:
-    try:
-        return float(read_attribute(client, "broker.starttime"))
-    except (RequestFailed, ValueError):
-        return 0.0
-
-
-def _owner(client: RpcClient) -> int | None:
-    try:
-        return int(read_attribute(client, "security.owner"))
-    except (RequestFailed, ValueError):
-        return None
-
-
-def _statedir(client: RpcClient) -> str:
-    try:
-        return read_attribute(client, "statedir")
-    except RequestFailed:
-        return ""  # a broker that keeps nothing has no such attribute

@@ -45,23 +45,14 @@ def read_ranks(
     lead was killed).
     """
     try:
-        status, manager = _ask_both(client)
+        status, manager = client.ask_each(
+            [("resource.status", {}), ("job-manager.resource-status", {})]
+        )
         by_scheduler = scheduler.read(client, status, manager, moved=moved)
     except RequestFailed as error:
         advice = "flux dmesg shows the errors of that module"
         raise Unreadable(error.what, advice) from error
     return _view(status, manager, by_scheduler)
-
-
-def _ask_both(client: RpcClient) -> tuple[dict[str, Any], dict[str, Any]]:
-    status, manager = client.ask_all(
-        [("resource.status", {}), ("job-manager.resource-status", {})]
-    )
-    if isinstance(status, BurstError):
-        raise status
-    if isinstance(manager, BurstError):
-        raise manager
-    return status, manager
 
 
 def _view(

@@ -55,10 +55,18 @@ class RpcClient:
         Raises Denied, ServiceMissing, RequestFailed, LeadGone, and Unreadable where
         none came in time.
         """
-        answer = self.ask_all([(topic, payload or {})], timeout_s)[0]
-        if isinstance(answer, BurstError):
-            raise answer
-        return answer
+        return self.ask_each([(topic, payload or {})], timeout_s)[0]
+
+    def ask_each(
+        self, queries: Iterable[Query], timeout_s: float = ANSWER_DEADLINE_S
+    ) -> list[dict[str, Any]]:
+        """Return the answers in the order of the queries. Raises the first error."""
+        found = []
+        for answer in self.ask_all(queries, timeout_s):
+            if isinstance(answer, BurstError):
+                raise answer
+            found.append(answer)
+        return found
 
     def ask_all(
         self, queries: Iterable[Query], timeout_s: float = ANSWER_DEADLINE_S
@@ -112,6 +120,14 @@ class RpcClient:
 def read_attribute(client: RpcClient, name: str) -> str:
     """Return an attribute of the broker. Raises RequestFailed where it has none."""
     return str(client.ask("attr.get", {"name": name})["value"])
+
+
+def find_attribute(client: RpcClient, name: str) -> str:
+    """Return an attribute of the broker; empty where it has none."""
+    try:
+        return read_attribute(client, name)
+    except RequestFailed:
+        return ""
 
 
 def decode_response(

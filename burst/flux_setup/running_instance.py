@@ -13,7 +13,7 @@ import msgspec
 
 from burst.flux.handle import Handle
 from burst.flux.queues import jobs_in_queues, read_queues
-from burst.flux.rpc import RequestFailed, RpcClient, read_attribute
+from burst.flux.rpc import RequestFailed, RpcClient, find_attribute
 from burst.flux.scheduler import read_scheduler
 from burst.model.jobid import JobId
 from burst.model.lead import QueueView
@@ -65,7 +65,7 @@ def read_instance(uri: str) -> RunningInstance:
             online=parse_idset(resources["online"]),
             defined_by=_read_method(client),
             queue_states=read_queues(client),
-            place=read_config_path(client),
+            place=find_attribute(client, "config.path"),
         )
 
 
@@ -79,14 +79,6 @@ def _read_method(client: RpcClient) -> str:
     events = map(json.loads, base64.b64decode(answer["val"]["data"]).splitlines())
     methods = [e["context"]["method"] for e in events if e["name"] == "resource-define"]
     return str(methods[-1]) if methods else ""
-
-
-def read_config_path(client: RpcClient) -> str:
-    """Return the path of an instance's configuration; empty if it has none."""
-    try:
-        return read_attribute(client, "config.path")
-    except RequestFailed:
-        return ""
 
 
 def read_queue_names(uri: str) -> frozenset[str]:

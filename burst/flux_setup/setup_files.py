@@ -9,7 +9,6 @@ paths in flux/cli/plugin.py and flux/modprobe.py.
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -20,7 +19,7 @@ import tomli_w
 
 from burst.config import IntakeSettings
 from burst.errors import ConfigError
-from burst.kits.program import flux_version
+from burst.kits.program import ask_flux, flux_version
 from burst.kits.user_names import own_home
 from burst.model.confinement import LENT
 from burst.model.version import major_minor
@@ -44,8 +43,6 @@ _PIECE_HEADER = """\
 # own list, run `burst setup` again. `burst doctor` reports a list that lacks ours.
 
 {}"""
-_ASK_DEADLINE_S = 60.0
-_CONFDIR = "from flux.conf_builtin import conf_builtin_get; print(conf_builtin_get({}))"
 
 
 class FluxDirectories(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +77,7 @@ class IntakeChoice(msgspec.Struct, frozen=True, kw_only=True):
 
 def system_directories() -> FluxDirectories:
     """Return the directories of the Flux on PATH. Raises ConfigError without one."""
-    confdir = _ask_confdir()
+    confdir = Path(ask_flux("flux", "config", "builtin", "confdir").strip())
     return FluxDirectories(
         plugins=confdir / "cli" / "plugins",
         modprobe=confdir / "modprobe",
@@ -208,21 +205,3 @@ def _module(script: Path, policy: Policy) -> dict[str, Any]:
 
 def _as_file(tables: Mapping[str, Any]) -> str:
     return f"{_HEADER} out.\n\n{tomli_w.dumps(tables)}"
-
-
-def _ask_confdir() -> Path:
-    command = ["flux", "python", "-c", _CONFDIR.format("'confdir'")]
-    try:
-        said = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            timeout=_ASK_DEADLINE_S,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        raise ConfigError(
-            f"flux does not say where it looks for its files: {error}",
-            "put the directory of flux on PATH, or name a directory with --dir",
-        ) from error
-    return Path(said.stdout.strip())

@@ -249,7 +249,13 @@ class Session:
         # own configuration again since.
         identity, before = config.identity, self._config.identity
         moved = before.moved if identity.endpoint == before.endpoint else self.clock()
-        identity = msgspec.structs.replace(identity, access=before.access, moved=moved)
+        identity = msgspec.structs.replace(
+            identity,
+            access=before.access,
+            queues=before.queues,
+            limits=before.limits,
+            moved=moved,
+        )
         config = msgspec.structs.replace(config, identity=identity)
         self._check_left_out(config.settings)
         self._check_places(config)

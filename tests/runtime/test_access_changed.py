@@ -31,7 +31,7 @@ class Reloaded(FakeLead):
         return self.known.access
 
     def open_to_guests(self) -> None:
-        self.known = but(self.known, access=OPEN)
+        self.known = but(self.known, access=OPEN, queues={"night": ()})
 
 
 def begin() -> tuple[Reloaded, Session]:
@@ -68,7 +68,8 @@ def test_settings_that_were_read_before_do_not_bring_it_back() -> None:
     lead.open_to_guests()
     tick_until(session, lambda: session.engine.snapshot.world.identity.access == OPEN)
     session.replace(made)
-    assert session.engine.snapshot.world.identity.access == OPEN
+    seen = session.engine.snapshot.world.identity
+    assert (seen.access, seen.queues) == (OPEN, {"night": ()})
     session.close()
 
 

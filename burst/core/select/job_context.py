@@ -186,7 +186,7 @@ class JobContext(msgspec.Struct, frozen=True, kw_only=True):
                 if decision.reason.about_job.final and self._may_run_here(view):
                     made[key] = Decision(Reason.TURNED_DOWN, {}, decision.refusals)
                 if made[key].reason is Reason.TURNED_DOWN and flux_has_it:
-                    facts = {WAITS_HERE: self.may_wait(view, ())}
+                    facts = {WAITS_HERE: self.may_wait(view)}
                     made[key] = msgspec.structs.replace(made[key], facts=facts)
             softened[job] = made[key]
         return softened
