@@ -165,7 +165,8 @@ def _problems_of_top(read: EnsembleSpec) -> Iterator[Problem]:
 def _problem_of_name(name: str, path: KeyPath, what: str) -> Iterator[Problem]:
     if not NAME_OF_MEMBER.fullmatch(name):
         advice = "use at most 40 lower-case letters, digits and dashes"
-        yield path, f"{name!r} is not a name for {what}", advice
+        problem = f"{name!r} is not a name for {what}" if name else "is missing"
+        yield path, problem, advice
 
 
 def _problems_of_algorithms(

@@ -194,7 +194,7 @@ WRONG = [
     ("money = 5.0", "money = inf", 8, "inf is not a finite number", "leave it out"),
     ("scaleChecks = 3", "x = nan", 22, "x: nan is not a finite number", "leave it out"),
     ("checkSeconds = 5", "checkSeconds = 0", 2, "out of range", "0.1"),
-    ('"lammps"', '""', 1, "not a name for an ensemble", "lower-case"),
+    ('"lammps"', '""', 1, "name: is missing", "lower-case"),
     ('"lammps"', '"lammps"\nnodes = 3', 2, "nodes: no such key", "known keys"),
     ("count = 5", "count = 0", 22, "jobs two have count 0", "more-jobs"),
     ('"two"\n', '"two"\ncommands = ["a"]\n', 28, "no such key", "command?"),

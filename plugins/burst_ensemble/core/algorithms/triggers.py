@@ -210,4 +210,5 @@ def _unknown(
     key: str, kind: str, name: str, known: Sequence[str]
 ) -> Iterator[OptionProblem]:
     if name not in known:
-        yield OptionProblem(key, f"there is no {kind} {name!r}", choices(name, known))
+        problem = f"there is no {kind} {name!r}" if name else "is missing"
+        yield OptionProblem(key, problem, choices(name, known))

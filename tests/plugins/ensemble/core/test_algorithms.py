@@ -410,3 +410,6 @@ def test_a_command_that_the_file_does_not_have_is_a_problem() -> None:
     )
     (problem,) = rules.problems(view())
     assert problem.advice == "there are none"
+    rules = make("triggers", rules=[rule("start", "submit")])
+    (problem,) = rules.problems(view(jobs=(group(),)))
+    assert (problem.what, problem.advice) == ("is missing", "there are x")

@@ -56,6 +56,21 @@ def started() -> tuple[EnsembleSite, Scripted]:
     return site, site.up(**ONE)["a"]
 
 
+@pytest.mark.parametrize(("mode", "has_any"), [("hold", True), ("queue", False)])
+def test_jobs_name_the_hosts_of_their_member_unless_flux_has_to_move_them(
+    mode: str, *, has_any: bool
+) -> None:
+    site = EnsembleSite(intake={"mode": mode})
+    says = site.up(**ONE)["a"]
+    site.step(2)
+    says.says = MemberDecision(submit=("md",))
+    site.step()
+    (job,) = site.sim.lead.jobs.values()
+    assert job.request is not None
+    assert bool(job.request.constraint) == has_any
+    assert job.preferences.tag == "sweep/a"
+
+
 def test_a_member_is_made_grows_shrinks_and_ends() -> None:
     site, says = started()
     site.step(2)
