@@ -125,6 +125,11 @@ def explain_other(
     """
     decision = _decide_other(job, world)
     why, step = decision.text(), decision.next_step()
+    if world.lead is None and decision.reason is Reason.NOT_BURSTABLE:
+        return told_of(job, job.id) | {
+            "why": "the lead cannot be read now, so nothing is decided about it",
+            "next": "an administrator does what burst status says of the lead",
+        }
     if decision.reason is Reason.NOT_BURSTABLE:
         why = "it waits its turn for own nodes, as it is not burstable"
         if not _may_fit(job, records, world):
@@ -141,8 +146,9 @@ def explain_other(
 
 def _may_fit(job: ActiveJob, records: Records, world: World) -> bool:
     """Tell whether own nodes would do for a job if all were up and idle, if known."""
-    if job.request is None or world.lead is None:
+    if job.request is None:
         return True
+    assert world.lead is not None
     ranks = own_ranks(records, world.lead, world.identity)
     own = OwnNodes(world, Constraints(world.identity), ranks)
     return own.fits_when_up(job.request)

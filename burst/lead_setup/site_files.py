@@ -46,6 +46,8 @@ class AdoptionRecord(msgspec.Struct):
     """The changed files by path."""
     written: dict[str, str] = {}
     """The digest of each file that did not exist before, by path."""
+    earlier: list[str] = []
+    """Digests of what these files had before they were written again."""
     uri: str = ""
     """URI of the instance."""
 
@@ -114,8 +116,11 @@ def replace_files(
             _note(record, texts, kept)
             record.uri = uri or record.uri
             record.hosts = list(dict.fromkeys([*record.hosts, *hosts]))
-            for path, text in (written or {}).items():
-                record.written[str(path)] = digest(text.encode())
+            new = {str(p): digest(text.encode()) for p, text in (written or {}).items()}
+            record.earlier += [
+                old for path, old in record.written.items() if new.get(path, old) != old
+            ]
+            record.written |= new
             _write_record(place, record)
     except ConfigError:
         for copy in kept.values():

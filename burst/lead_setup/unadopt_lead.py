@@ -254,7 +254,9 @@ def _written(record: AdoptionRecord, units: Path, *, apart: bool) -> Iterator[Un
     for name, of_ours in known.items():
         found = _digest_of(Path(name))
         if found:
-            yield UndoStep(Undo.REMOVE if found == of_ours else Undo.KEEP, Path(name))
+            # The installed unit may be one that was written before.
+            ours = found in (of_ours, *record.earlier)
+            yield UndoStep(Undo.REMOVE if ours else Undo.KEEP, Path(name))
 
 
 def _copies(record: AdoptionRecord) -> Iterator[UndoStep]:

@@ -218,15 +218,22 @@ def active(number, state=JobState.SCHED, **changes):
 
 def test_a_job_that_is_not_burstable_waits_for_own_nodes_in_its_turn():
     waits = active(3, request=whole(2), priority=16)
-    told = job_report.explain_other(waits, NONE, world(None))
+    told = job_report.explain_other(waits, NONE, world(view()))
     assert (told["id"], told["userid"], told["state"]) == ("ƒ4", 7, "sched")
     assert told["verdict"] == "not-burstable"
     assert "waits its turn" in told["why"]
     assert job_report.starts_by_itself(told)
     nobody_knows = but(waits, request=None)
-    for each in (nobody_knows, waits):
-        told = job_report.explain_other(each, NONE, world(view()))
-        assert "waits its turn" in told["why"]
+    told = job_report.explain_other(nobody_knows, NONE, world(view()))
+    assert "waits its turn" in told["why"]
+
+
+def test_while_the_lead_cannot_be_read_no_job_is_said_to_be_not_burstable():
+    waits = active(3, request=whole(2), priority=16)
+    told = job_report.explain_other(waits, NONE, world(None))
+    assert (told["id"], told["verdict"]) == ("ƒ4", "")
+    assert told["why"].startswith("the lead cannot be read now")
+    assert "burst status" in told["next"]
 
 
 def test_a_job_that_own_nodes_can_never_hold_and_is_not_burstable_is_told_so():

@@ -54,6 +54,14 @@ def test_a_second_adoption_remembers_the_first(site: Site) -> None:
     assert site.files() == site.before
 
 
+def test_a_unit_that_was_written_again_may_not_be_installed_again(site: Site) -> None:
+    site.adopt()
+    shutil.copy(site.directory / "burst/burst.service", site.units)
+    site.adopt(site.directory / "run")
+    site.unadopt()
+    assert site.files() == site.before
+
+
 def test_a_host_of_the_site_is_no_slot_that_unadopt_would_miss(site: Site) -> None:
     site.adopt()
     with pytest.raises(ConfigError, match="test3: hosts of the instance itself"):
