@@ -25,7 +25,7 @@ from burst.core.timeline import has_nodes_of, known_events, was_assigned
 from burst.core.world import Halt, World
 from burst.core.worth.estimate import StartEstimate
 from burst.core.worth.online_times import OnlineTimes
-from burst.errors import BurstError
+from burst.errors import BurstError, Unreadable
 from burst.model.active_job import ActiveJob
 from burst.model.burst import Burst, State
 from burst.model.decision import Decision
@@ -57,6 +57,12 @@ def unknown_job(job: JobId, *, guest: bool = False) -> BurstError:
         " not exist",
         f"flux jobs {name}",
     )
+
+
+def unread_lead(world: World, *, guest: bool = False) -> Unreadable:
+    """Return the error about any job while the lead cannot be read."""
+    why = OWNER_SEES if guest else world.trouble
+    return Unreadable(f"the lead cannot be read: {why}", "try again once it can be")
 
 
 def job_row(job: JobView, decision: Decision, *, guest: bool = False) -> Row:
@@ -110,7 +116,10 @@ def explain(
         told = job_row(job, decision, guest=guest)
         row |= {key: told[key] for key in ("verdict", "why", "next", "refusals")}
     trouble = ""
-    if job and world.halt and job.state in PENDING:
+    if world.lead is None:
+        row["state"] = "unknown"
+        trouble = unread_lead(world, guest=guest).what
+    elif job and world.halt and job.state in PENDING:
         trouble = _begins_nothing(world.halt, guest)
     why = (row["why"], trouble, row["reclaimed"], row["again"])
     return row | {"why": "; ".join(filter(None, why))}

@@ -138,7 +138,8 @@ def explain(
     """Return the story of a job or a burst, for this user or, if None, for the owner.
 
     `find` returns a job of the lead, burstable or not. The story of a burst has a key
-    `burst`. Raises BurstError if it is not known, or is another user's.
+    `burst`. Raises BurstError if it is not known, or is another user's, and Unreadable
+    if the lead was not read.
     """
     burst = snapshot.records.bursts.get(BurstId(name))
     if burst is not None:
@@ -169,6 +170,8 @@ def explain(
         )
     theirs = userid is None or guest_view(snapshot, userid).knows(job_id)
     if row is None or not (theirs or row["userid"] == userid):
+        if snapshot.world.lead is None:
+            raise job_report.unread_lead(snapshot.world, guest=guest)
         raise job_report.unknown_job(job_id, guest=guest)
     return row | {
         "here": _here(snapshot, job_id) if starts_by_itself(row) else None,

@@ -182,6 +182,23 @@ def test_the_story_of_a_job():
     assert len(gone["bursts"]) == 1
 
 
+def test_of_no_job_it_is_said_that_it_has_ended_while_the_lead_cannot_be_read():
+    asking = Asking()
+    jobs = [asking.sim.lead.submit(whole(nodes)) for nodes in (4, 9)]
+    asking.sim.until(lambda: asking.sim.bursts)
+    asking.sim.lead.unreadable = True
+    asking.tick()
+    has_burst, waits = (format_f58(job) for job in jobs)
+    why = "the lead cannot be read: job manager is reloading"
+    story = asking.ask("explain", id=has_burst)
+    assert (story["state"], story["why"]) == ("unknown", why)
+    with pytest.raises(Unreadable, match=why):
+        asking.ask("explain", id=waits)
+    with pytest.raises(Unreadable, match="be read: the owner sees why") as raised:
+        asking.ask("explain", guest=True, id=waits)
+    assert "reloading" not in str(raised.value)
+
+
 def test_a_plan_is_what_the_next_tick_would_do():
     asking = Asking()
     job = asking.sim.lead.submit(whole(4))
