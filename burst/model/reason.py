@@ -274,8 +274,8 @@ class Reason(enum.Enum):
     # The job stays held until it is ended, or a person decides.
     ISOLATED_DONE = _left_alone("ran in isolated burst {burst}: {how}", memo="{word}")
     ISOLATED_LOST = _left_alone(
-        "isolated burst {burst} should have run it; it is not known whether it began,"
-        " so it is not run again: {how}",
+        "isolated burst {burst} should have run it; it may have begun there, so it is"
+        " not run again: {how}",
         memo="{word}",
     )
     ISOLATED_REFUSED = _left_alone(
