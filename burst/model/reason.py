@@ -469,6 +469,9 @@ class Reason(enum.Enum):
         "provider {provider} failed {failures} times; next try at {until!t}",
         passing=True,
     )
+    NOT_ENABLED = _offer(
+        "the settings do not enable provider {provider}", passing=False
+    )
     OFFERS_UNKNOWN = _offer("provider {provider} has not answered yet", passing=True)
     LIMIT_NODES = _offer(
         "limit of {limit!n} in all: {used} in use, {need} more needed",
