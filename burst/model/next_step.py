@@ -227,6 +227,7 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.ON_TRIAL: _daemon("tries again once that burst is online or has failed"),
     Reason.DISABLED: _admin("corrects that, then enables it: burst enable {provider}"),
     Reason.BREAKER: _daemon("tries it again at {until!t}"),
+    Reason.NOT_ENABLED: _admin("enables it: [providers.NAME] enabled, burst reload"),
     Reason.OFFERS_UNKNOWN: _provider("answers; the daemon asks it again"),
     Reason.LIMIT_NODES: _AS_OTHERS_END,
     Reason.LIMIT_BURSTS: _AS_OTHERS_END,

@@ -279,8 +279,8 @@ class Reason(enum.Enum):
     # The job stays held until it is ended, or a person decides.
     ISOLATED_DONE = _left_alone("ran in isolated burst {burst}: {how}", memo="{word}")
     ISOLATED_LOST = _left_alone(
-        "isolated burst {burst} should have run it; it is not known whether it began,"
-        " so it is not run again: {how}",
+        "isolated burst {burst} should have run it; it may have begun there, so it is"
+        " not run again: {how}",
         memo="{word}",
     )
     ISOLATED_REFUSED = _left_alone(
@@ -476,6 +476,9 @@ class Reason(enum.Enum):
     BREAKER = _offer(
         "provider {provider} failed {failures} times; next try at {until!t}",
         passing=True,
+    )
+    NOT_ENABLED = _offer(
+        "the settings do not enable provider {provider}", passing=False
     )
     OFFERS_UNKNOWN = _offer("provider {provider} has not answered yet", passing=True)
     LIMIT_NODES = _offer(

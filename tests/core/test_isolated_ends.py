@@ -60,7 +60,7 @@ def test_failed_while_it_runs_it_is_not_run_again(sim, failure):
     sim.tick(3)
     assert len(sim.bursts) == 1
     assert sim.burst.exception == "failed"
-    assert "it is not known whether it began" in reason(sim, job)
+    assert "it may have begun there" in reason(sim, job)
     assert "node lost" in reason(sim, job)
 
 

@@ -163,6 +163,8 @@ def test_a_job_that_is_too_large_waits_while_a_provider_is_disabled(tag, nodes, 
     submit(sim, 7, tag, nodes, cores=cores)
     sim.tick(3)
     assert sim.lead.jobs[JobId(7)].state is JobState.SCHED
+    told = [refusal.reason for refusal in sim.decision(JobId(7)).refusals]
+    assert tag or Reason.NOT_ENABLED in told
     del tables["far"]
     sim.boot()
     sim.tick(3)

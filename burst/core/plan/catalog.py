@@ -101,8 +101,14 @@ def read_catalog(
         Failures(records.health, coming_bursts(records.live), now),
     )
     tables = settings.providers.items()
-    disabled = frozenset(name for name, table in tables if not table.enabled)
-    return msgspec.structs.replace(catalog, disabled=disabled)
+    disabled = [name for name, table in tables if not table.enabled]
+    further = tuple(
+        OfferRejection(f"{name}/*", Reason.NOT_ENABLED, {"provider": name})
+        for name in disabled
+    )
+    return msgspec.structs.replace(
+        catalog, refusals=catalog.refusals + further, disabled=frozenset(disabled)
+    )
 
 
 def offer_catalog(
