@@ -4,7 +4,7 @@
 import pytest
 
 from burst.core.plan.purchases import Purchases
-from burst.core.worth.budget import Accounts, Budgets
+from burst.core.records import Records
 from burst.core.worth.ledger import Payer
 from burst.model.next_step import ends_by_waiting
 from burst.model.reason import Reason
@@ -41,8 +41,7 @@ TWO_KINDS = but(
 
 def test_slots_that_are_leased_do_not_hide_a_budget():
     known = settings(budget=[{"limit": 0.1}])
-    budgets = Budgets(known.budget, Accounts(), T0)
-    purchases = Purchases(budgets, known, lambda _: Payer(100), T0)
+    purchases = Purchases(Records(), known, {}, lambda _: Payer(100), T0)
     sold = {"local": [offer(price=1.0)]}
     leased = ["burst-0", "burst-1"]
     made = plan(demand(1, whole(1)), offers=sold, taken=leased, purchases=purchases)
