@@ -141,6 +141,7 @@ class Daemon:
         self._stopping = True
         self._wakeup.wake()
         if self._leaving and self._stop_at_once:
+            self._leaving = False  # only once: what is left is told then
             raise KeyboardInterrupt  # out of a wait for a provider
 
     def reload(self) -> None:
@@ -340,14 +341,16 @@ class Daemon:
         """Take down the bursts of a lead that was lost for good, or log how to."""
         if self._left is None:
             return
+        if self._stop_at_once:
+            self._left.say_commands()
+            return
         self._show_alive(self._settings.deadlines.reap)
-        self._leaving = True
         try:
+            self._leaving = True
             self._left.end(self._lines)
+            self._leaving = False
         except KeyboardInterrupt:
             self._left.say_commands()
-        finally:
-            self._leaving = False
 
     def _await_address(self, identity: LeadIdentity) -> bool:
         """Return True once followers could reach the lead at the configured address.
