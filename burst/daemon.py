@@ -10,6 +10,7 @@ import gc
 import logging
 import signal
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from burst import __version__, log
@@ -25,11 +26,12 @@ from burst.errors import (
     ConfigError,
     LeadError,
     LeadGone,
+    NoDaemon,
     ServiceTaken,
     Unreadable,
 )
 from burst.http.service import HttpService
-from burst.lead import Lead, OrderlyEnd
+from burst.lead import Lead, OrderlyEnd, ServiceRequest
 from burst.model.fsd import format_fsd
 from burst.model.lead import LeadIdentity
 from burst.runtime.address_watch import ADDRESS_S
@@ -41,6 +43,7 @@ from burst.runtime.daemon_state import DaemonState, Served
 from burst.runtime.notifier import Notifier
 from burst.runtime.reload import SettingsReloader
 from burst.runtime.retry import Retry
+from burst.runtime.service_answers import describe_process
 from burst.runtime.session import DaemonProcess, Session
 from burst.runtime.systemd_notify import tell_ready
 from burst.runtime.tally import Tally
@@ -95,7 +98,7 @@ class Daemon:
         """
         self._show_alive()
         try:
-            self._prepare(self._settings)()
+            self._prepare_first()
             self._run()
         except ConfigError as error:
             raise self._reloads.with_file(error) from error
@@ -117,6 +120,23 @@ class Daemon:
             tell()
 
         return commit
+
+    def _prepare_first(self) -> None:
+        try:
+            self._prepare(self._settings)()
+        except ConfigError:
+            self._refuse_second()
+            raise
+
+    def _refuse_second(self) -> None:
+        """Raise ServiceTaken if another daemon serves the lead: it has our port."""
+        try:
+            with closing(self._connect(self._settings.lead.uri)) as lead:
+                lead.serve(_refuse, describe_process(0.0))
+        except ServiceTaken:
+            raise
+        except BurstError:
+            return  # whether one does cannot be known
 
     def _run(self) -> None:
         session = self._connect_first()
@@ -141,6 +161,7 @@ class Daemon:
         self._stopping = True
         self._wakeup.wake()
         if self._leaving and self._stop_at_once:
+            self._leaving = False  # only once: what is left is told then
             raise KeyboardInterrupt  # out of a wait for a provider
 
     def reload(self) -> None:
@@ -340,14 +361,16 @@ class Daemon:
         """Take down the bursts of a lead that was lost for good, or log how to."""
         if self._left is None:
             return
+        if self._stop_at_once:
+            self._left.say_commands()
+            return
         self._show_alive(self._settings.deadlines.reap)
-        self._leaving = True
         try:
+            self._leaving = True
             self._left.end(self._lines)
+            self._leaving = False
         except KeyboardInterrupt:
             self._left.say_commands()
-        finally:
-            self._leaving = False
 
     def _await_address(self, identity: LeadIdentity) -> bool:
         """Return True once followers could reach the lead at the configured address.
@@ -379,6 +402,10 @@ class Daemon:
         daemon = self._settings.daemon
         self._alive.touch(daemon.alive, busy_s)
         self._state.beat(max(busy_s, daemon.cadence))
+
+
+def _refuse(_: ServiceRequest) -> dict[str, object]:
+    raise NoDaemon("the daemon cannot start", "its log says why")
 
 
 def _may_come(error: BurstError) -> bool:

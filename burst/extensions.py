@@ -18,14 +18,16 @@ An object is imported only when it is loaded by its name, or all of its group ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from burst.errors import ConfigError
+from burst import log
+from burst.errors import BurstError, ConfigError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -80,6 +82,23 @@ def load(group: Group, name: str) -> Any:
             f" {type(error).__name__}: {error}",
             "install it again with its dependencies, or remove it",
         ) from error
+
+
+@contextmanager
+def naming_package(group: Group, name: str) -> Iterator[None]:
+    """Name the package whose code runs in the block if it fails, with the traceback.
+
+    Raises BurstError.
+    """
+    try:
+        yield
+    except BurstError:
+        raise
+    except Exception as error:
+        package = package_of(installed(group)[name])
+        what = f"{group}: {name} of package {package} failed: {error!r}"
+        log.failure("%s", what, error=error)
+        raise BurstError(what, "install another version of it, or remove it") from error
 
 
 def find_point(points: Iterable[EntryPoint], name: str) -> EntryPoint | None:

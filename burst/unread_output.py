@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from typing import TextIO
+from typing import IO, TextIO
 
 
 def write_while_read(stream: TextIO, text: str) -> None:
@@ -17,6 +17,11 @@ def write_while_read(stream: TextIO, text: str) -> None:
         stream.write(text)
         stream.flush()
     except OSError:
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, stream.fileno())
-        os.close(null)
+        drop_output(stream)
+
+
+def drop_output(stream: IO[str]) -> None:
+    """Drop all that is written to a stream from now on."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, stream.fileno())
+    os.close(null)

@@ -12,12 +12,14 @@ from contextlib import AbstractContextManager
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from burst.unread_output import drop_output
+
 
 def open_bar(
     name: str, total: int
 ) -> AbstractContextManager[Callable[[int], None]] | None:
     """Return a bar that shows how many of `total` are done; None without a cursor."""
-    console = Console(stderr=True)
+    console = _Console(stderr=True)
     return _bar(console, name, total) if console.is_interactive else None
 
 
@@ -25,8 +27,15 @@ def open_spinner(
     what: str, after: float
 ) -> AbstractContextManager[Callable[[str], None]] | None:
     """Return a spinner with a text, shown after `after` s; None without a cursor."""
-    console = Console(stderr=True)
+    console = _Console(stderr=True)
     return _spinner(console, what, after) if console.is_interactive else None
+
+
+class _Console(Console):
+    """Drops what nobody reads; rich would end the program, and drop standard output."""
+
+    def on_broken_pipe(self) -> None:
+        drop_output(self.file)
 
 
 @contextlib.contextmanager

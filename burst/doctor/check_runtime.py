@@ -54,8 +54,8 @@ def check_daemon(facts: RuntimeFacts, path: str) -> list[Finding]:
     if held:
         names = " ".join(held[:_NAMED]) + (" and others" if held[_NAMED:] else "")
         text = (
-            f"{len(held)} jobs are held, and without a daemon nothing releases"
-            f" them: {names}"
+            f"jobs are held, and without a daemon nothing releases them ({len(held)}):"
+            f" {names}"
         )
         found.append(wrong(text, f"{start}, or `burst release --all`"))
     live = ", ".join(sorted(burst.id for burst in facts.records.live))

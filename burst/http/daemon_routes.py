@@ -8,7 +8,7 @@ import json
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
-from burst.extensions import load_all
+from burst.extensions import load_all, naming_package
 from burst.http.metrics.collector import DaemonCollector
 from burst.http.routes import (
     JSON,
@@ -46,9 +46,12 @@ def daemon_routes(state: DaemonState) -> list[Route]:
         text = json.dumps(row, indent=2, ensure_ascii=False)
         return HttpResponse(body=f"{text}\n".encode(), content_type=JSON)
 
-    of_packages = load_all("burst.http_routes").values()
+    of_packages: list[Route] = []
+    for name, routes in load_all("burst.http_routes").items():
+        with naming_package("burst.http_routes", name):
+            of_packages += routes(state)
     return [
-        *(route for routes in of_packages for route in routes(state)),
+        *of_packages,
         Route(path="/healthz", handler=healthz, access=Access.ANYONE),
         Route(path="/readyz", handler=readyz, access=Access.ANYONE),
         Route(path="/metrics", handler=metrics, access=Access.TOKEN),

@@ -34,6 +34,8 @@ def write_atomically(  # noqa: PLR0913 - those with a name have a usual value
     seconds on a busy disk; a crash of the machine may then leave an empty file. Raises
     OSError, which names a file even if write(2) or fsync(2) fails, as on a full disk.
     """
+    if not path.name:  # such as of an empty text
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     data = content.encode() if isinstance(content, str) else content
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     first = 0o600 if private or like else 0o666

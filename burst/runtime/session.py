@@ -18,10 +18,8 @@ from burst.config import Settings
 from burst.config.usual_paths import LOOKED_FOR
 from burst.core.observation import why_out_of_reach
 from burst.core.records import Records, jobs_on_record
-from burst.errors import (
-    ConfigError,
-)
-from burst.extensions import load_all
+from burst.errors import BurstError, ConfigError
+from burst.extensions import load_all, naming_package
 from burst.lead import Accounting, Lead, ServiceRequest, WholeQueue
 from burst.provider import Provider
 from burst.runtime import provider_registry
@@ -141,9 +139,10 @@ class Session:
             self.clock,
             self._call_service,
         )
-        self.packages: Mapping[str, RunningPackage] = {
-            name: package(host) for name, package in load_all("burst.daemon").items()
-        }
+        self.packages: dict[str, RunningPackage] = {}
+        for name, package in load_all("burst.daemon").items():
+            with naming_package("burst.daemon", name):
+                self.packages[name] = package(host)
         beside = SideThreads(
             forecaster,
             self._archiver,
@@ -154,8 +153,9 @@ class Session:
         )
         self.engine = Engine(lead, self._config, self._workers, self.clock(), beside)
         self._path = process.config
-        for package in self.packages.values():
-            self.api.add_owners(package.methods())
+        for name, running in self.packages.items():
+            with naming_package("burst.daemon", name):
+                self.api.add_owners(running.methods())
 
     @property
     def settings(self) -> Settings:
@@ -204,8 +204,9 @@ class Session:
 
     def start_packages(self) -> None:
         """Start what other packages run beside the ticks."""
-        for package in self.packages.values():
-            package.start()
+        for name, package in self.packages.items():
+            with naming_package("burst.daemon", name):
+                package.start()
 
     def tick(self, longest: float | None = None) -> None:
         """Take one tick, then wait until the next is due, at most `longest` seconds.
@@ -274,8 +275,12 @@ class Session:
 
     def close(self) -> None:
         """End. Bursts stay as they are."""
-        for package in self.packages.values():
-            package.close()
+        for name, package in self.packages.items():
+            try:
+                with naming_package("burst.daemon", name):
+                    package.close()
+            except BurstError as error:
+                log.say("%s", error, level=logging.WARNING)
         self._queue.close()
         if self._banks is not None:
             self._banks.close()

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import io
+import os
 import signal
+import subprocess
 import sys
 import threading
 
@@ -54,6 +56,28 @@ def test_ctrl_c_leaves_no_bar_that_begins_or_ends_half(
     # What comes last removes the bar.
     assert text.endswith("\x1b[2K")
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_bar_that_nobody_reads_ends_nothing_and_drops_no_result() -> None:
+    """As with FORCE_COLOR, which many CIs set, in `burst replay 2>&1 >file | head`."""
+    ours, theirs = os.pipe()
+    os.close(ours)
+    code = """
+from burst.cli.terminal_progress import open_bar
+with open_bar("replay", 3) as show:
+    show(1)
+print("told")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        env={**os.environ, "FORCE_COLOR": "1", "TERM": "xterm"},
+        check=False,
+        text=True,
+    )
+    os.close(theirs)
+    assert (done.returncode, done.stdout) == (0, "told\n")
 
 
 def test_in_another_thread_ctrl_c_is_left_to_the_main_one(

@@ -197,7 +197,8 @@ def test_a_job_that_nobody_can_help_is_told_why_and_can_be_released(
         assert planned[3].split()[0] == name
         assert cli.run("plan", "-o", "{id} {verdict}").lines == [f"{name} too-large"]
         (row,) = cli.run("plan", "--json").json["jobs"]
-        assert row["refusals"] == []
+        (refusal,) = row["refusals"]
+        assert "at most 8 nodes for the job; 9 needed" in refusal["why"]
         assert f"held: {name}" in cli.run("status").lines
         assert cli.run("release", name).lines == [f"released: {name}"]
         wait_until(lambda: instance.info(job).urgency == 16, "its urgency")

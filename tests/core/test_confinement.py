@@ -64,10 +64,12 @@ def test_a_job_is_let_to_its_nodes_first_and_released_when_the_lead_shows_them()
     first = tick(held(), UP, hold=HELD, online=UP_NOW)
     assert first.actions == (ConfineJobs({ONE: ITS}),)
     assert first.decisions[1].reason is Reason.RELEASED
+    (let,), hold = first.records.bursts.values(), first.records.holds[ONE]
     after = held(confined_to=ITS)
-    assert tick(after, UP, hold=HELD, online=UP_NOW).actions == (
-        ReleaseJobs({ONE: 16}),
-    )
+    then = tick(after, let, hold=hold, online=UP_NOW)
+    assert then.actions == (ReleaseJobs({ONE: 16}),)
+    told = [event.name for made in (first, then) for _, event in made.events]
+    assert told.count("job-release") == 1
 
 
 def test_nothing_is_given_while_the_burst_comes():

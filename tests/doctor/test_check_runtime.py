@@ -114,11 +114,11 @@ def test_a_unit_that_is_installed_is_looked_at(
 def test_jobs_left_held_without_a_daemon_are_wrong() -> None:
     found = check_daemon(state(daemon=None, records=held(1)), "")
     assert levels(found) == [NOTE, WRONG]
-    nobody = "held, and without a daemon nothing releases them"
-    assert f"{nobody}: {format_f58(1)} ->" in said(found)
+    nobody = "jobs are held, and without a daemon nothing releases them"
+    assert f"{nobody} (1): {format_f58(1)} ->" in said(found)
     assert "`burst release --all`" in said(found)
     many = said(check_daemon(state(daemon=None, records=held(6)), ""))
-    assert "6 jobs are held" in many
+    assert f"{nobody} (6): " in many
     assert f"{format_f58(5)} and others" in many
 
 

@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from burst.config import Settings, parse
 from burst.daemon import Daemon
-from burst.errors import ConfigError, LeadGone
+from burst.errors import ConfigError, LeadGone, ServiceTaken
 from burst.http.server import IDLE_S, MOST_CONNECTIONS
 from burst.lead import Lead
 from burst.runtime.daemon_state import DaemonState, Served
@@ -205,7 +205,37 @@ def test_a_port_that_is_taken_keeps_the_daemon_from_its_start(tmp_path: Path) ->
         daemon = Daemon(lambda: found, Path("x.toml"), lambda _: lead)
         with pytest.raises(ConfigError, match=r"x\.toml: http\.listen: .*in use"):
             daemon.run()
-    assert not hasattr(lead, "handler")
+    assert lead.closed
+    assert not lead.disk.records
+
+
+class TakenLead(FakeLead):
+    """Another daemon serves it, and has the port."""
+
+    def serve(self, handler, holder, admit=None):
+        raise ServiceTaken("another daemon serves this lead: pid 1")
+
+
+def test_a_second_daemon_is_told_of_the_first_not_of_its_port(tmp_path: Path) -> None:
+    lead = TakenLead()
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        found = settings(other.getsockname()[1], tmp_path / "t")
+        daemon = Daemon(lambda: found, Path("x.toml"), lambda _: lead)
+        with pytest.raises(ServiceTaken, match="pid 1"):
+            daemon.run()
+    assert lead.closed
+
+
+def test_where_no_lead_can_be_asked_a_port_that_is_taken_is_told(
+    tmp_path: Path,
+) -> None:
+    def connect(_: str) -> Lead:
+        raise LeadGone("nobody there")
+
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        found = settings(other.getsockname()[1], tmp_path / "t")
+        with pytest.raises(ConfigError, match="in use"):
+            Daemon(lambda: found, None, connect).run()
 
 
 def test_a_daemon_that_does_not_go_on_is_told_of() -> None:

@@ -90,6 +90,8 @@ def test_a_symbolic_link_is_not_written_through(
     assert not (tmp_path / "elsewhere").exists()
     with pytest.raises(CertificateError, match="cannot be written: No such file"):
         certificate.write(made, tmp_path / "no" / "c")
+    with pytest.raises(CertificateError, match=r"^\.: cannot be written: Is a dir"):
+        certificate.write(made, Path(""))
 
 
 def test_the_secret_shows_nowhere(

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """How a daemon begins, begins again, reloads and stops."""
 
+import logging
 import os
 import signal
 import socket
@@ -248,14 +249,28 @@ def test_a_lead_that_is_lost_after_a_step_of_the_clock_leaves_no_burst_untold(
     assert f"{burst.id} of provider local: to delete what is left" in told
 
 
-def test_the_deletion_of_what_a_lost_lead_left_ends_at_a_second_signal(
+class AtCommands(logging.Handler):
+    """Calls a function when the log says how to delete bursts."""
+
+    def __init__(self, act: Callable[[], None]) -> None:
+        super().__init__()
+        self._act = act
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "to delete what is left" in record.getMessage():
+            self._act()
+
+
+def test_the_deletion_of_what_a_lost_lead_left_ends_at_a_second_signal_of_three(
     said: Callable[[], str], tmp_path: Path
 ) -> None:
     lead, burst = lead_with_a_burst()
     lead.at_observe = going_lead().observe
     leads = [RaisingLead("identity", LeadGone("nobody there")), lead]
     begun, over = tmp_path / "begun", tmp_path / "over"
-    hangs = f"touch {begun}; until test -e {over}; do sleep 0.1; done"
+    # It ends with this process, too.
+    until = f"test -e {over} || ! kill -0 $PPID"
+    hangs = f"touch {begun}; until {until}; do sleep 0.1; done"
     table = {
         "type": "command",
         "program": ["sh", "-c", hangs],
@@ -282,6 +297,8 @@ def test_the_deletion_of_what_a_lost_lead_left_ends_at_a_second_signal(
 
     on_signals(daemon.stop, *numbers)
     log.start("text")
+    third = AtCommands(daemon.stop)
+    logging.getLogger("burst").addHandler(third)
     person = threading.Thread(target=stop_twice)
     person.start()
     try:
@@ -290,10 +307,33 @@ def test_the_deletion_of_what_a_lost_lead_left_ends_at_a_second_signal(
     finally:
         person.join()
         over.touch()
+        logging.getLogger("burst").removeHandler(third)
         for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)
     told = said()
     assert "deleting all bursts, for at most 10m" in told
+    assert f"{burst.id} of provider local: to delete what is left" in told
+
+
+def test_two_signals_before_the_lead_is_lost_begin_no_deletion(
+    said: Callable[[], str],
+) -> None:
+    lead, burst = lead_with_a_burst()
+    tables = {"local": {"type": "local"}}
+    daemon = on(lead, daemon={"on_stop": "reap"}, providers=tables)
+
+    def stop_again() -> None:
+        daemon.stop()
+        raise LeadGone("the connection is lost")
+
+    def stop() -> None:
+        lead.at_observe = stop_again
+        daemon.stop()
+
+    lead.at_observe = stop
+    daemon.run()
+    told = said()
+    assert told.count("deleting all bursts") == 1
     assert f"{burst.id} of provider local: to delete what is left" in told
 
 

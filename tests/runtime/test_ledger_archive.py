@@ -141,6 +141,13 @@ def test_it_is_in_the_lead_s_state() -> None:
     assert archive_path(kept) == Path("/var/lib/flux") / NAME
 
 
+def test_the_usual_lead_of_tests_has_no_place_for_one() -> None:
+    """A test that wants one names a directory of its own."""
+    archive = LedgerArchive(archive_path(identity()))
+    with pytest.raises(StoreError, match="cannot be written: No such file"):
+        archive.add([])
+
+
 def test_what_is_on_record_is_archived_beside_the_ticks(
     archiver: LedgerArchiver, archive: LedgerArchive
 ) -> None:

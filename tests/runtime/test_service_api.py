@@ -194,7 +194,7 @@ def test_of_no_job_it_is_said_that_it_has_ended_while_the_lead_cannot_be_read():
     assert (story["state"], story["why"]) == ("unknown", why)
     with pytest.raises(Unreadable, match=why):
         asking.ask("explain", id=waits)
-    with pytest.raises(Unreadable, match="be read: the owner sees why") as raised:
+    with pytest.raises(Unreadable, match="be read: the owner of the inst") as raised:
         asking.ask("explain", guest=True, id=waits)
     assert "reloading" not in str(raised.value)
 

@@ -149,9 +149,13 @@ class _HoldPlan:
             _ask_since(tx, job, tx.now if bursts else 0.0)
             _record_release(tx, bursts, job.id)
         elif len(self._releasing) < _AT_ONCE and _release(tx, job):
-            self._releasing[job.id] = tx.holds[job.id].expected_urgency
+            hold = tx.holds[job.id]
+            self._releasing[job.id] = hold.expected_urgency
             _ask_since(tx, job, tx.now if bursts else 0.0)
-            _record_of_job(tx, bursts, "job-release", job.id)
+            if hold.letting:  # recorded when its nodes were given to it
+                _record_release(tx, bursts, job.id)
+            else:
+                _record_of_job(tx, bursts, "job-release", job.id)
         elif not blocks and not in_stopped_queue(job, settings):
             # A job that was never held counts as released once its nodes are up.
             _record_release(tx, bursts, job.id)
