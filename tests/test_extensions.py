@@ -48,6 +48,9 @@ hello = burst_hello:hello
 greet = burst_hello:greet
 greet.all = burst_hello:hello
 broken = burst_hello:nothing
+odd = burst_hello:fail
+flat = burst_hello:hello
+flat.x = burst_hello:hello
 
 [burst.doctor]
 failing = burst_hello:fail
@@ -129,7 +132,10 @@ def test_a_package_adds_a_command(site: Mapping[str, str]) -> None:
     broken = burst("broken", **site)
     assert "burst.commands: broken of package burst-hello cannot be imported" in broken
     assert "Traceback" not in broken
+    assert "burst.commands: odd is <" in burst("odd", **site)
+    assert "flat is <Command hello>, not a click Group" in burst("flat", "x", **site)
     listed = burst("--help", **site)
+    assert "odd is <" in listed
     assert "broken of package burst-hello cannot be" in listed
     assert "\n  status " in listed
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from typing import cast
 
 import click
 
 from burst import __version__
 from burst.cli.help_texts import CommandGroup
 from burst.cli.target import run_command
+from burst.errors import ConfigError
 from burst.extensions import installed, load
 
 # For each command its module and its name there, then those of the commands below it.
@@ -85,10 +87,11 @@ class _Commands(CommandGroup):
             self.add_command(command, cmd_name)
         found = super().get_command(ctx, cmd_name)
         if found is None and cmd_name in _added():
-            found = load("burst.commands", cmd_name)
-            for name in _added(below=cmd_name):
-                assert isinstance(found, click.Group)
-                found.add_command(load("burst.commands", f"{cmd_name}.{name}"), name)
+            names = _added(below=cmd_name)
+            found = _load_added(cmd_name, click.Group if names else click.Command)
+            for name in names:
+                added = _load_added(f"{cmd_name}.{name}", click.Command)
+                cast(click.Group, found).add_command(added, name)
         return found
 
     def resolve_command(
@@ -114,6 +117,17 @@ def _added(below: str = "") -> list[str]:
     """Return the names of commands that packages add, or of those below one of them."""
     named = [name.rpartition(".") for name in installed("burst.commands")]
     return [name for above, _, name in named if above == below]
+
+
+def _load_added(name: str, kind: type[click.Command]) -> click.Command:
+    """Return a command that a package adds. Raises ConfigError."""
+    found = load("burst.commands", name)
+    if not isinstance(found, kind):
+        raise ConfigError(
+            f"burst.commands: {name} is {found!r:.60}, not a click {kind.__name__}",
+            "that is a mistake in its package; install another version of it",
+        )
+    return found
 
 
 def _load(place: str) -> click.Command:

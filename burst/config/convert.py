@@ -47,6 +47,8 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Keys of earlier versions, each with what to do about it. One that is still a
     field has its default whatever the file says: it is read as a setting, but is a
     constant."""
+    internal: ClassVar[frozenset[str]] = frozenset()
+    """Keys that no file may have, so that no message names them."""
 
 
 class PackageTable(Table, frozen=True):
@@ -170,7 +172,8 @@ def _refuse_unknown(
         if key in (retired := getattr(kind, "retired", {})):
             raise KeyProblem(where, path, "is gone", retired[key])
         if key not in fields:
-            raise unknown_key(where, path, fields)
+            known = fields.keys() - getattr(kind, "internal", ())
+            raise unknown_key(where, path, known)
         below = fields[key]
         if isinstance(below, type) and issubclass(below, Table):
             if not isinstance(value, Mapping):

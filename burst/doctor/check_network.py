@@ -63,7 +63,8 @@ def check_adopted(added: Sequence[str], hosts: Sequence[str]) -> list[Finding]:
         return []
     return [
         wrong(
-            f"the lead was not restarted since its files were given {lacking[0]}",
+            "the lead was not restarted since its files were given"
+            f" {', '.join(lacking)}",
             "restart Flux once `burst lead check` says that this is safe",
         )
     ]

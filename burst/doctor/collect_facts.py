@@ -39,11 +39,16 @@ from burst.lead_setup.system_units import USUAL_URI
 from burst.model.banks import Associations
 from burst.model.finding import Finding, note
 from burst.model.lead import LeadIdentity, LeadView
+from burst.provider import Provider
 from burst.provider_type import provider_type
 from burst.runtime import provider_registry
 from burst.runtime.bank_reader import ACCOUNTING_S
 from burst.runtime.connect import with_settings
-from burst.runtime.engine_config import LoadProviders
+from burst.runtime.engine_config import (
+    LoadProviders,
+    read_directories,
+    read_place,
+)
 from burst.runtime.lead_reader import read_once
 from burst.runtime.ledger_archive import LedgerArchive, archive_path
 from burst.runtime.queued_call import read_offers, read_statuses
@@ -152,7 +157,7 @@ def _ask(
     alone = msgspec.structs.replace(settings, providers={name: table})
     owner = lead.owner if lead else _NOBODY
     told = try_call(lambda: provider_type(table.type))
-    made = try_call(lambda: make(alone, owner)[name])
+    made = try_call(lambda: _as_daemon_takes(name, make(alone, owner)[name]))
     for failure in (made, told):
         if isinstance(failure, ReadFailure):
             return msgspec.structs.replace(facts, trouble=failure)
@@ -163,6 +168,13 @@ def _ask(
         statuses=try_call(lambda: read_statuses(made)) if lead else (),
         findings=try_call(lambda: _checked(made.examine(lead))),
     )
+
+
+def _as_daemon_takes(name: str, provider: Provider) -> Provider:
+    """Return the provider. Raises ConfigError if no daemon would start with it."""
+    read_place(name, provider)
+    read_directories(name, provider)
+    return provider
 
 
 def _checked(found: Iterable[Finding]) -> Sequence[Finding]:

@@ -83,13 +83,14 @@ def plan_files(own: Path, wanted: Mapping[Path, str]) -> list[FileStep]:
 def files_of_lead(own: Path, of_setup: Collection[Path]) -> dict[Path, str]:
     """Return the listed files that `burst lead init` added, with what is in them.
 
-    They start the daemon, and are where `burst setup` has none in any mode. Raises
-    ConfigError.
+    They start the daemon, or are for flux-security, and are where `burst setup` has
+    none in any mode. Raises ConfigError.
     """
+    places = (own, own / "rc1.d", own / "security")
     return {
         path: path.read_text()
         for path in map(Path, _read(own / LIST).files)
-        if path.parent in (own, own / "rc1.d")
+        if path.parent in places
         and path not in of_setup
         and _digest_of(path) is not None
     }

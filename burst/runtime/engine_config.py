@@ -96,7 +96,7 @@ def make_config(
         directories={
             name: paths
             for name, provider in made.items()
-            if (paths := _directories(name, provider))
+            if (paths := read_directories(name, provider))
         },
     )
 
@@ -161,6 +161,15 @@ def find_userids(names: Iterable[str]) -> dict[str, int]:
     return found
 
 
+def read_place(name: str, provider: Provider) -> str:
+    """Return where a provider says that it makes bursts. Raises ConfigError."""
+    with package_errors(f"providers.{name}: place() failed"):
+        where: object = provider.place()
+        if not isinstance(where, str):
+            raise TypeError(f"it returned {where!r}, not text")
+        return storable(where)
+
+
 def _place(
     settings: Settings, identity: LeadIdentity, name: str, provider: Provider
 ) -> str:
@@ -168,16 +177,13 @@ def _place(
 
     So is another owner tag in the settings: bursts with the old tag are not seen then.
     """
-    with package_errors(f"providers.{name}: place() failed"):
-        where: object = provider.place()
-        if not isinstance(where, str):
-            raise TypeError(f"it returned {where!r}, not text")
+    where = read_place(name, provider)
     tag = f" as {identity.owner}" if settings.lead.owner else ""
     kind = settings.providers[name].type
-    return f"{kind} {storable(where)}".rstrip()[: _LONGEST_PLACE - len(tag)] + tag
+    return f"{kind} {where}".rstrip()[: _LONGEST_PLACE - len(tag)] + tag
 
 
-def _directories(name: str, provider: Provider) -> tuple[str, ...]:
+def read_directories(name: str, provider: Provider) -> tuple[str, ...]:
     """Return the directories that a provider says its followers have."""
     with package_errors(f"providers.{name}: directories() failed"):
         found = provider.directories()

@@ -72,7 +72,7 @@ def test_slots_that_the_lead_has_after_its_next_restart_are_told() -> None:
     added, before = ["burst-0-[0-3]", "burst-1-0"], ["lead-0"]
     after = [*before, *parse_hostlist("burst-0-[0-3],burst-1-0")]
     assert check_adopted(added, after) == []
-    for hosts, lacking in ((before, added[0]), (after[:-1], added[1])):
+    for hosts, lacking in ((before, ", ".join(added)), (after[:-1], added[1])):
         found = check_adopted(added, hosts)
         assert levels(found) == [WRONG]
         assert f"was not restarted since its files were given {lacking} -> " in said(

@@ -40,6 +40,19 @@ def test_resources_that_were_reloaded_by_hand(flux_pool: FluxPool) -> None:
     assert "the scheduler loses each rank that goes down" in said(told)
 
 
+@pytest.mark.flux
+def test_a_guest_reads_all_but_how_resources_came(
+    flux_pool: FluxPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with flux_pool.lend() as lent:
+        whole = read_instance(lent.uri)
+        with monkeypatch.context() as guest:
+            guest.setenv("FLUX_HANDLE_ROLEMASK", "0x2")
+            guest.setenv("FLUX_HANDLE_USERID", "1234")
+            found = read_instance(lent.uri)
+    assert found == msgspec.structs.replace(whole, defined_by="")
+
+
 def judge(known: Scheduler, mode: Any = "hold", **config: Any) -> Any:
     instance = RunningInstance(known=known, config=config)
     return list(check_scheduler(instance, IntakeSettings(mode=mode)))

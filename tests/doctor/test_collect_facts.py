@@ -97,6 +97,18 @@ def test_a_provider_is_asked_for_all_it_can_say() -> None:
     assert [facts.name for facts in ask("one", "two", only="two")] == ["two"]
 
 
+@pytest.mark.parametrize(
+    ("method", "told"),
+    [("place", "place() failed: TypeError"), ("directories", "directories() failed")],
+)
+def test_one_with_which_no_daemon_would_start_is_not_usable(
+    method: str, told: str
+) -> None:
+    (facts,) = ask("one", make=broken(**{method: lambda: None}))
+    assert facts.trouble is not None
+    assert told in facts.trouble.what
+
+
 def test_without_a_lead_it_is_not_asked_for_its_bursts() -> None:
     asked = broken(next_observe_error=Refused("asked"))
     (facts,) = ask_providers(settings("one"), None, make=asked)

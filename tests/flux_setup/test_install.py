@@ -15,7 +15,13 @@ import pytest
 
 from burst.config import IntakeSettings
 from burst.errors import ConfigError
-from burst.flux_setup.install import LIST, Change, apply_files, plan_files
+from burst.flux_setup.install import (
+    LIST,
+    Change,
+    apply_files,
+    files_of_lead,
+    plan_files,
+)
 from burst.flux_setup.setup_files import (
     LEAD_PIECE,
     IntakeChoice,
@@ -48,6 +54,16 @@ def site(tmp_path: Path) -> Path:
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "mine").write_text("keep")
     return tmp_path
+
+
+def test_files_that_lead_init_added_are_known_from_those_of_setup(
+    tmp_path: Path,
+) -> None:
+    ours = {tmp_path / "frob.py": "f", tmp_path / "modprobe/rc1.d/old.py": "o"}
+    names = ("burst.service", "rc1.d/burst-daemon", "security/imp.toml")
+    added = {tmp_path / name: name for name in names}
+    apply_files(tmp_path, ours | added)
+    assert files_of_lead(tmp_path, {tmp_path / "frob.py"}) == added
 
 
 def test_a_full_disk_is_told_with_what_to_do(tmp_path: Path) -> None:

@@ -107,6 +107,24 @@ def test_a_burst_is_what_its_place_and_its_pods_are(
     assert (found.burst_id, found.phase, found.why) == (BURST, phase, why)
 
 
+@pytest.mark.parametrize(
+    ("place", "has_nodes", "costs"),
+    [
+        (Place(), True, True),
+        (Place(), False, False),
+        (Place(Phase.PENDING), True, False),
+        (Place(why="few nodes"), True, False),
+    ],
+)
+def test_nodes_of_a_place_cost_also_if_its_pods_are_not_bound(
+    place: Place, *, has_nodes: bool, costs: bool
+) -> None:
+    waits = FollowerStatus("h0", Phase.PENDING, "waits for a node")
+    pods = BurstStatus(burst_id=BURST, phase=Phase.PENDING, followers=(waits,))
+    (found,) = describe_all({BURST: place}, [pods], has_nodes=has_nodes)
+    assert [each.has_node for each in found.followers] == [costs]
+
+
 @pytest.mark.parametrize("second", [Phase.RUNNING, Phase.PENDING, Phase.FAILED])
 def test_followers_that_run_outlive_an_impaired_place(
     second: Phase,

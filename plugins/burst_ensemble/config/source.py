@@ -124,8 +124,10 @@ def _unwrapped(source: FileSource) -> FileSource:
     if "spec" not in tables:
         return source
     spec, kind = tables["spec"], tables.get("kind")
-    if kind not in (None, "Ensemble") or not isinstance(spec, dict):
+    if kind not in (None, "Ensemble"):
         raise source.wrong(("kind",), f"{kind!r} is not an Ensemble", "kind: Ensemble")
+    if not isinstance(spec, dict):
+        raise source.wrong(("spec",), "expected a table", "put the ensemble below it")
     for key in tables:
         if key not in ("apiVersion", "kind", "metadata", "spec"):
             raise source.wrong((key,), "no such key", "put it below spec")

@@ -30,6 +30,8 @@ _Number = Annotated[int, Meta(ge=0, le=ANY_SIZE)]
 class JobSpec(Table, frozen=True):
     """`[[jobs]]`: jobs that are alike. Those at the file's top are for all members."""
 
+    internal: ClassVar[frozenset[str]] = frozenset({"commands"})
+
     name: str
     """What rules, metrics and `burst ensemble status` call them."""
     command: str = ""
@@ -140,6 +142,8 @@ class EnsembleSpec(Table, frozen=True, rename="camel"):
     """The top of an ensemble's file. When the file has been read, names are unique,
     sizes are set, and a member with a `count` has become that many members.
     """
+
+    internal: ClassVar[frozenset[str]] = frozenset({"directory"})
 
     name: str = ""
     """What commands call the ensemble. It must be set."""

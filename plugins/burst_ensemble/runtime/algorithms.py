@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from copy import deepcopy
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from queue import Empty, SimpleQueue
@@ -204,9 +203,7 @@ class AlgorithmCalls:
         for name, algorithm in algorithms.items():
             key, before = (member, name), self._failed.get((member, name))
             if before is None or _is_over(before, now):
-                # A copy: what an algorithm writes into it may not change the record.
-                its = deepcopy(memory.get(name, {}))
-                decide = partial(algorithm.decide, view, its, now)
+                decide = partial(_decide, algorithm, view, memory.get(name, {}), now)
                 answer, goes_on = self._call(f"algorithm {name} of {member}", decide)
                 found[name] = answer
                 self._failed.pop(key, None)
@@ -215,6 +212,15 @@ class AlgorithmCalls:
             else:
                 found[name] = AlgorithmFault(before.why)
         return found
+
+
+def _decide(
+    algorithm: Algorithm, view: MemberView, memory: Memory, now: float
+) -> MemberDecision:
+    """Call an algorithm with a copy of its memory: what it writes changes no record."""
+    # `copy.deepcopy` does not reach as deep as the JSON in which the record is kept.
+    its = msgspec.json.decode(msgspec.json.encode(memory))
+    return algorithm.decide(view, its, now)
 
 
 def _is_over(failed: _Failure, now: float) -> bool:

@@ -255,10 +255,20 @@ def test_what_is_no_ensemble_is_said_to_be_none(
         load(write(text))
 
 
+def test_keys_that_no_file_may_have_are_not_advised(write: Write) -> None:
+    for old in ("checkSeconds = 5", "count = 5"):
+        with pytest.raises(ConfigError) as caught:
+            load(write(TOML.replace(old, f"{old}\nzzzzz = 1", 1)))
+        keys = caught.value.advice.removeprefix("known keys are ").split(", ")
+        assert {"name", "jobs"} & set(keys)
+        assert not {"directory", "commands"} & set(keys)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "what"),
     [
         ("kind: Ensemble", "kind: MiniCluster", ":2: kind: 'MiniCluster' is not an"),
+        (YAML, "spec: 5", ":1: spec: expected a table"),
         ("kind: Ensemble", "kind: Ensemble\nstatus: 3", ":3: status: no such key"),
         ("terminateChecks", "terminateCheks", ":13: .*terminateCheks: no such key"),
         ("max: 6", "max: 1", ":8: .*max: 1 is less than min, 2"),

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+import msgspec
 import pytest
 from burst_ensemble.algorithm import MemberDecision, MemberView, Memory
 from burst_ensemble.core.wishes import AlgorithmFault
@@ -61,6 +62,17 @@ def test_what_one_writes_into_its_memory_before_it_raises_is_not_remembered() ->
     memory: Mapping[str, Memory] = {"marks": {"done": []}}
     AlgorithmCalls(PATIENT).ask("e/a", {"marks": Marking()}, (VIEW, memory), 7.0)
     assert memory == {"marks": {"done": []}}
+
+
+def test_a_memory_may_be_as_deep_as_its_record() -> None:
+    deep: Memory = {}
+    for _ in range(500):
+        deep = {"in": deep}
+    gated = Gated()
+    gated.gate.set()
+    found = AlgorithmCalls(PATIENT).ask("e/a", {"x": gated}, (VIEW, {"x": deep}), 7.0)
+    assert isinstance(found["x"], MemberDecision)
+    assert msgspec.json.encode(found["x"].memory) == msgspec.json.encode(deep)
 
 
 def test_one_that_hangs_is_left_alone_until_it_returns() -> None:
