@@ -165,13 +165,16 @@ def reported_message(burst: Burst, world: World) -> str:
 def provider_message(burst: Burst, world: World) -> str:
     """Return the provider's message about a burst; empty if there is none.
 
-    If `observe` reports none, it is the error of the last call, if that has failed.
+    It is what `observe` reports, and the error of the last call, if that has failed.
     """
-    if reported := reported_message(burst, world):
-        return reported
-    call = world.calls.get(burst.id)
+    reported, call = reported_message(burst, world), world.calls.get(burst.id)
     failing = (Outcome.TRANSIENT, Outcome.UNEXPECTED, *ENDS_BURST)
-    return call.note if call and call.outcome in failing else ""
+    error = call.note if call and call.outcome in failing else ""
+    if not reported:
+        return error
+    # The last call for an online burst is over, unless the burst is resized.
+    over = burst.state is State.ONLINE and burst.resize is None
+    return reported if over or error in reported else f"{reported}; {error}"
 
 
 def failure_kind(burst: Burst, world: World) -> str:

@@ -9,6 +9,7 @@ from burst.core.observation import (
     RanksOnline,
     is_made,
     look_up,
+    provider_message,
     provider_phase,
     rank_count,
 )
@@ -17,7 +18,7 @@ from burst.core.world import LastCall, ProviderView, after_observation
 from burst.model.burst import State
 from burst.provider import BurstStatus, Phase
 from tests.builders import T0, but, view, world
-from tests.lifecycles import LEASE, leased, run
+from tests.lifecycles import LEASE, WHOLE_WAY, leased, run
 
 ID = LEASE.id
 
@@ -192,3 +193,27 @@ def test_of_a_burst_that_went_online_in_part_only_those_count():
     burst = but(burst, expected=frozenset({3}))
 
     assert rank_count(burst, in_world(told(), lead=view(online=[3]))) is RanksOnline.ALL
+
+
+INCOMPLETE, REFUSING = "is not complete", "a webhook refuses"
+
+
+@pytest.mark.parametrize(
+    ("events", "reported", "error", "message"),
+    [
+        (["provision-start"], "", REFUSING, REFUSING),
+        (["provision-start"], INCOMPLETE, "", INCOMPLETE),
+        (["provision-start"], INCOMPLETE, REFUSING, f"{INCOMPLETE}; {REFUSING}"),
+        (["provision-start"], f"no: {REFUSING}", REFUSING, f"no: {REFUSING}"),
+        (WHOLE_WAY[:4], INCOMPLETE, REFUSING, INCOMPLETE),
+    ],
+)
+def test_a_message_has_what_is_seen_and_why_the_call_failed(
+    events, reported, error, message
+):
+    call = LastCall(verb=Verb.PROVISION, outcome=Outcome.TRANSIENT, note=error)
+    its_view = told(but(status(), why=reported))
+
+    found = provider_message(leased(run(*events)), in_world(its_view, call))
+
+    assert found == message

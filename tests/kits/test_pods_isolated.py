@@ -244,6 +244,14 @@ def test_brokers_that_leave_before_their_lead_are_no_failure() -> None:
     assert seen(JOB, pod(0, ready=True), pod(1, "Failed"))[0] is not Phase.FAILED
 
 
+def test_a_pod_that_finds_no_node_is_a_failure_though_the_lead_runs() -> None:
+    scheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    waits = scheduled | {"lastTransitionTime": "1970-01-01T00:10:00Z"}
+    status = look(JOB, pod(0), pod(1, "Pending", status={"conditions": [waits]}))
+    assert (status.phase, status.failure) == (Phase.FAILED, Failure.CAPACITY)
+    assert status.why.startswith("for 400 s, b-1 finds no node")
+
+
 CRASHED = pod(0, "Failed", ended={"exitCode": 1, "reason": "Error"})
 EVICTED = pod(0, "Failed", status={"reason": "Evicted"})
 ODD = pod(0, "Succeeded", ended={"message": "what?"})

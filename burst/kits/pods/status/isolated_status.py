@@ -143,11 +143,16 @@ def _failure(found: BurstObjects, log: str) -> str:
 def _is_only_leaving(found: BurstObjects, base: BurstStatus) -> bool:
     """Tell whether pods have failed only because the instance is shutting down.
 
-    In that case the lead's pod, which ends last, still runs.
+    In that case the lead's pod, which ends last, still runs. Before the instance is up,
+    a pod that has not begun, for want of a node or an image, is a failure. A program
+    may end before its pod is Ready.
     """
     lead = lead_pod(found)
     running = lead is not None and "running" in state_of(lead) and not is_ending(lead)
-    return base.phase is Phase.FAILED and running
+    if base.phase is not Phase.FAILED or lead is None or not running:
+        return False
+    begun = {index_of(pod) for pod in found.of(POD.name) if _has_begun(pod)}
+    return _is_ready(lead) or len(begun) == len(found.hosts)
 
 
 def _is_lead_counted(found: BurstObjects) -> bool:
@@ -172,6 +177,10 @@ def _access(found: BurstObjects, lead: Manifest | None, settings: PodSettings) -
 def _is_ready(pod: Manifest) -> bool:
     """Return whether the broker of the pod is ready; other containers do not count."""
     return bool(container_status_of(pod).get("ready"))
+
+
+def _has_begun(pod: Manifest) -> bool:
+    return "running" in state_of(pod) or _has_ended(pod)
 
 
 def _has_ended(pod: Manifest) -> bool:
