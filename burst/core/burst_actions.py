@@ -14,8 +14,13 @@ from burst.core.obstacles import (
     end_late_housekeeping,
 )
 from burst.core.plan.slots import DRAIN_TAG
-from burst.core.provider_calls import may_call, refused_call, report_overdue
-from burst.core.provider_health import Outcome, Verb
+from burst.core.provider_calls import (
+    is_gone,
+    may_call,
+    refused_call,
+    report_overdue,
+)
+from burst.core.provider_health import Verb
 from burst.core.records import UNNEEDED, Transaction
 from burst.core.resizing import act_on_resize, growth_end
 from burst.core.timeline import timeline
@@ -140,12 +145,7 @@ def _drain(tx: Transaction, burst: Burst, world: World, settings: Settings) -> N
 def _reap(tx: Transaction, burst: Burst, world: World, settings: Settings) -> None:
     lead = world.lead
     assert lead is not None
-    call = world.calls.get(burst.id)
-    gone = call is not None and (call.verb, call.outcome) == (
-        Verb.REAP,
-        Outcome.NOT_FOUND,
-    )
-    if gone and not lead.online & ranks_of(burst, world):
+    if is_gone(burst, world) and not lead.online & ranks_of(burst, world):
         # The only way to INACTIVE: the provider has confirmed it, and the lead agrees.
         tx.record(burst.id, "reaped", {})
         # A burst that never came up gives back no capacity: otherwise the offer would

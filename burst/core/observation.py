@@ -86,7 +86,7 @@ def why_out_of_reach(lease: Lease, places: Mapping[str, str]) -> str:
         f"it was made in {lease.place}, and provider {lease.provider} is now set to"
         f" {place}; set the provider's table as it was until the burst is gone, and"
         " add a provider of another name for the new place (if the old one is gone for"
-        " good, burst down --force then forgets the burst)"
+        " good, burst down --force forgets the burst)"
     )
 
 

@@ -34,6 +34,16 @@ def refused_call(burst: Burst, world: World) -> LastCall | None:
     return call if call.outcome in ENDS_BURST else None
 
 
+def is_gone(burst: Burst, world: World) -> bool:
+    """Tell whether the provider has confirmed that nothing of the burst is left.
+
+    Of one whose place is gone for good a person says so (`burst down --force`).
+    """
+    call = world.calls.get(burst.id)
+    gone = Verb.REAP, Outcome.NOT_FOUND
+    return call is not None and (call.verb, call.outcome) == gone
+
+
 def may_resize(tx: Transaction, burst: Burst, world: World) -> bool:
     """Tell whether `resize` should be called (again) now, for a burst that resizes.
 

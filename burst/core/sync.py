@@ -13,6 +13,7 @@ from burst.core.behaviour import behaviour_of
 from burst.core.job_events import assign_started_jobs
 from burst.core.lifecycle import OUT_OF_REACH
 from burst.core.observation import why_out_of_reach
+from burst.core.provider_calls import is_gone
 from burst.core.provider_health import Outcome, Verb
 from burst.core.records import Records, Transaction
 from burst.core.repeats import record_lost_jobs
@@ -79,9 +80,9 @@ def take_answers(tx: Transaction, world: World, limits: LimitSettings) -> None:
 
 
 def _check_reach(tx: Transaction, burst: Burst, world: World) -> Burst:
-    """Quarantine a burst while its provider cannot reach it."""
+    """Quarantine a burst while its provider cannot reach it, unless it is gone."""
     why = why_out_of_reach(burst.lease, world.places)
-    if why and not burst.quarantined:
+    if why and not burst.quarantined and not is_gone(burst, world):
         tx.quarantine(burst.id, why, OUT_OF_REACH)
     elif not why and burst.out_of_reach:
         note = "its provider is set to the place where it was made"

@@ -23,6 +23,7 @@ from burst.core.actions import ReleaseJobs
 from burst.core.burst_actions import next_deadline
 from burst.core.guest_requests import halted
 from burst.core.isolated.behaviour import next_provision
+from burst.core.observation import why_out_of_reach
 from burst.core.orphans import Orphan, find_orphans
 from burst.core.provider_health import ProviderAnswer
 from burst.core.records import Records, Transaction
@@ -440,9 +441,14 @@ class Engine:
     def force(self, burst: BurstId, provider: str) -> None:
         """Have the burst reaped without waiting for hosts that do not answer.
 
-        Raises BurstError.
+        If its provider is set to another place, it is taken for gone. Raises
+        BurstError.
         """
-        self._tracker.force(burst, provider)
+        known = self._records.now.bursts.get(burst)
+        if known and why_out_of_reach(known.lease, self._config.places):
+            self._tracker.give_up(burst)
+        else:
+            self._tracker.force(burst, provider)
 
     def reap_orphans(self, orphans: Iterable[Orphan]) -> None:
         """Reap these orphans from the next tick on, until NotFound. From any thread.

@@ -183,6 +183,13 @@ class ProviderTracker:
             )
         self._forced.add(burst)
 
+    def give_up(self, burst: BurstId) -> None:
+        """Take the burst for gone, as a person says that its place is.
+
+        A restart of the daemon forgets this, too.
+        """
+        self._calls[burst] = LastCall(verb=Verb.REAP, outcome=Outcome.NOT_FOUND)
+
     def reap_orphan(self, provider: str, burst: BurstId, now: float) -> float:
         """Call `reap` for an orphan if that is due; return when it is due again.
 

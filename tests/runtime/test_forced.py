@@ -42,6 +42,25 @@ def test_what_does_not_end_is_ended_by_force_and_its_slot_is_free() -> None:
     assert {slot["state"] for slot in asking.ask("status")["slots"]} == {"free"}
 
 
+def test_a_burst_whose_place_is_gone_for_good_is_forgotten() -> None:
+    asking = Asking()
+    asking.sim.change(places={"local": "here"})
+    (burst,) = asking.ask("request", nodes=3)["bursts"]
+    asking.sim.until(asking.sim.in_state(State.ONLINE))
+    asking.sim.change(places={"local": "there"})
+    asking.sim.tick()
+    (row,) = asking.ask("status")["bursts"]
+    assert "burst down --force forgets the burst" in row["note"]
+    assert asking.ask("down", burst=burst, force=True) == {"burst": burst}
+    asking.sim.tick(5)
+    # Its ranks are still online.
+    assert asking.sim.state() is State.REAP
+    asking.sim.provider.cloud.bursts.clear()
+    asking.sim.until(asking.sim.in_state(State.INACTIVE))
+    asking.sim.tick(2)
+    assert {slot["state"] for slot in asking.ask("status")["slots"]} == {"free"}
+
+
 def test_a_provider_that_cannot_do_that_says_so() -> None:
     asking, burst = stuck()
     with pytest.raises(BurstError, match="provider local always waits for every host"):
