@@ -32,7 +32,7 @@ class Orphan(msgspec.Struct, frozen=True):
     """The hosts of its followers, as far as the provider knows them."""
 
 
-def find_orphans(records: Records, world: World) -> tuple[Orphan, ...]:
+def find_orphans(records: Records, world: World, now: float) -> tuple[Orphan, ...]:
     """Return the bursts that providers show and no record of a live burst explains.
 
     An unreadable record explains the burst with its id.
@@ -41,7 +41,7 @@ def find_orphans(records: Records, world: World) -> tuple[Orphan, ...]:
         Orphan(name, status.burst_id, why, _hosts(status))
         for name, view in world.providers.items()
         for status in view.statuses.values()
-        if (why := _unexplained(records, name, status.burst_id, view.read_at))
+        if (why := _unexplained(records, name, status.burst_id, view.read_at, now))
     )
 
 
@@ -50,7 +50,7 @@ def _hosts(status: BurstStatus) -> tuple[str, ...]:
 
 
 def _unexplained(
-    records: Records, provider: str, burst_id: BurstId, read_at: float
+    records: Records, provider: str, burst_id: BurstId, read_at: float, now: float
 ) -> str:
     burst = records.bursts.get(burst_id)
     if f"burst/{burst_id}" in records.unreadable:
@@ -62,8 +62,10 @@ def _unexplained(
         return ""
     if burst.lease.provider != provider:
         return f"its record names provider {burst.lease.provider}"
-    # What was read before the end of its deletion shows nothing that is left of it.
-    return "its record says that it was deleted" if burst.since < read_at else ""
+    # What was read before the end of its deletion shows nothing that is left of it. An
+    # end that is yet to come is of a clock that was set back.
+    stale = read_at <= burst.since <= now
+    return "" if stale else "its record says that it was deleted"
 
 
 def orphan_row(orphan: Orphan) -> dict[str, Any]:

@@ -150,7 +150,11 @@ def _ask(
 ) -> ProviderFacts:
     table = settings.providers[name]
     facts = ProviderFacts(
-        name=name, type=table.type, enabled=table.enabled, standing=table.standing
+        name=name,
+        type=table.type,
+        enabled=table.enabled,
+        asked_at=time.time(),
+        standing=table.standing,
     )
     if not table.enabled:
         return facts
@@ -234,7 +238,9 @@ def read_runtime(
     if isinstance(records, Records) and isinstance(view, LeadView):
         records = with_holds(records, view, now)
     seen = {
-        facts.name: after_observation(ProviderView(), facts.statuses, [], 0.0)
+        facts.name: after_observation(
+            ProviderView(), facts.statuses, [], facts.asked_at
+        )
         for facts in providers
         if not isinstance(facts.statuses, ReadFailure)
     }
@@ -256,7 +262,7 @@ def read_runtime(
         slots=slots,
         orphans=()
         if isinstance(records, ReadFailure)
-        else find_orphans(records, world),
+        else find_orphans(records, world, now),
         unlisted=unlisted,
     )
 

@@ -131,6 +131,8 @@ class ProviderFacts(msgspec.Struct, frozen=True, kw_only=True):
     enabled: bool = True
     trouble: ReadFailure | None = None
     """Why it could not be made or asked; None if it could."""
+    asked_at: float = 0.0
+    """When it was asked, in seconds since the epoch."""
     offers: Sequence[Offer] | ReadFailure = ()
     statuses: Sequence[BurstStatus] | ReadFailure = ()
     """Its bursts with the lead's owner tag."""

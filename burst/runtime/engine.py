@@ -196,7 +196,7 @@ class Engine:
         world = replace(world, halt=self._halt)
         records = self._records.now
         poll_due = self._tracker.poll(records, now)
-        orphans = find_orphans(records, world)
+        orphans = find_orphans(records, world, now)
         reap_due = self._orphan_reaper.tick(orphans, records, world, now)
         self._snapshot = Snapshot(
             now=now,

@@ -57,13 +57,14 @@ def read_snapshot(
         lead=read_once(lead, records),
         providers=_ask(providers, limit),
     )
+    now = clock()
     return Snapshot(
-        now=clock(),
+        now=now,
         records=records,
         world=world,
         settings=settings,
         decisions={},
-        orphans=find_orphans(records, world),
+        orphans=find_orphans(records, world, now),
     )
 
 
@@ -76,7 +77,8 @@ def read_orphans(
     another user's, whose bursts the providers of root would not see.
     """
     require_owner(lead.identity(), os.geteuid(), starts_something=False)
-    records = RecordStore(lead.store()).load(Clock()())
+    clock = Clock()
+    records = RecordStore(lead.store()).load(clock())
     results = call_each(providers, limit=limit)
     told = {name: _why_no_answer(results.get(name), limit) for name in providers}
     failed = {name: why for name, why in told.items() if why}
@@ -86,7 +88,7 @@ def read_orphans(
         if name not in failed
     }
     world = World(identity=lead.identity(), slots=(), lead=None, providers=views)
-    return find_orphans(records, world), failed
+    return find_orphans(records, world, clock()), failed
 
 
 def read_records_snapshot(lead: Lead, settings: Settings) -> Snapshot:

@@ -20,6 +20,7 @@ from burst.model.reason import Reason
 from burst.model.request import ResourceRequest
 from burst.runtime.side_threads import SideThreads
 from tests.builders import T0, but, job, view, whole, world
+from tests.core import isolation
 from tests.core.worth.money_sim import submit
 from tests.fakes import KnownBanks
 from tests.lifecycles import LEASE
@@ -89,6 +90,16 @@ def test_nothing_is_rented_for_a_job_that_could_not_leave_the_stopped_queue():
     assert "flux account edit-user --queues" in told.next_step()
     its.beside.banks.known = limited(queues, queues_allowed=queues)
     its.until(lambda: any(asked in burst.jobs for burst in its.bursts))
+
+
+def test_a_job_of_an_isolated_burst_stays_in_the_stopped_queue():
+    queues = {"burst": QueueLimits(), "burst-ready": QueueLimits()}
+    facts = limited(queues, queues_allowed={"burst"})
+    its = sim(facts, intake={"mode": "queue"}, modes=isolation.BOTH)
+    its.lead.queues = {"burst": QueueView(started=False), "burst-ready": QueueView()}
+    isolation.submit(its, userid=ANN, bank="physics", queue="burst")
+    its.until(isolation.over(its))
+    assert its.burst.exit_status == 0
 
 
 def test_one_of_two_jobs_that_are_together_over_max_nodes_gets_a_burst():

@@ -200,7 +200,7 @@ def seeing(*statuses, name="local", read_at=T0):
 )
 def test_an_orphan_is_what_no_record_explains(records, name, why):
     world = seeing(listed(LEASE.id), name=name, read_at=T0 + 1000)
-    found = find_orphans(records, world)
+    found = find_orphans(records, world, T0 + 1001)
 
     assert [orphan.why for orphan in found] == ([why] if why else [])
 
@@ -209,8 +209,10 @@ def test_what_was_listed_before_its_deletion_ended_is_no_orphan():
     records = recorded(run(*WHOLE_WAY))
     (burst,) = records.bursts.values()
     before, after = (seeing(listed(LEASE.id), read_at=burst.since + d) for d in (0, 1))
-    assert find_orphans(records, before) == ()
-    assert find_orphans(records, after)
+    assert find_orphans(records, before, burst.since) == ()
+    assert find_orphans(records, after, burst.since + 2)
+    # By a clock that was set back since.
+    assert find_orphans(records, before, burst.since - 1)
 
 
 # Memos.

@@ -11,7 +11,7 @@ from burst.model.burst import Result, State
 from burst.model.reason import Reason
 from burst.testing import FakeProvider
 from tests.builders import but
-from tests.core.isolation import BOTH, over, submit
+from tests.core.isolation import BOTH, over, reason, submit
 from tests.sim import Sim
 
 
@@ -201,6 +201,18 @@ def test_one_that_is_refused_after_a_restart_ends_only_once_it_was_looked_for(si
     assert refused.exception == "refused"
     sim.until(over(sim))
     assert sim.cloud.begun == [second.id]
+
+
+def test_one_that_is_refused_after_it_was_made_may_have_run(sim):
+    """Its program may begin until it is deleted."""
+    sim.provider.next_answer_lost, sim.provider.starts_after = True, 20
+    job = submit(sim)
+    sim.until(lambda: sim.cloud.begun)
+    sim.provider.every_provision_error = Refused("credentials expired", "renew them")
+    sim.until(over(sim), ticks=100)
+    sim.tick(3)
+    assert len(sim.bursts) == 1
+    assert "it may have begun there" in reason(sim, job)
 
 
 def test_one_that_takes_too_long_ends_once_its_provider_is_read(sim):

@@ -99,6 +99,33 @@ def test_a_job_that_takes_more_bursts_than_are_allowed_is_told_so(leased):
     assert not ends_by_waiting(refusal.reason)
 
 
+@pytest.mark.parametrize(
+    ("hosts", "why"),
+    [
+        ("lead-0,burst-0-[0-1],burst-1-[0-1],burst-2-[0-3]", Reason.SLOTS_SMALL),
+        ("lead-0,burst-0-[0-1],burst-1-[0-1],burst-2-[0-1]", Reason.FEW_BURSTS),
+    ],
+    ids=["one is enough in the leased slot", "all slots are small"],
+)
+@pytest.mark.parametrize("leased", [["burst-2"], ["burst-1", "burst-2"]])
+def test_the_bursts_that_a_job_takes_are_the_fewest_that_it_may_have(
+    hosts, why, leased
+):
+    made = plan(
+        demand(1, whole(4)),
+        lead=identity(hosts),
+        limits={"max_bursts": 1},
+        taken=leased,
+    )
+    assert reasons(made, 1)[1] == [("local/small", why)]
+
+
+def test_a_limit_for_each_burst_that_is_no_less_than_the_offer_has_is_no_reason():
+    sold, limits = {"local": [offer(max_nodes=2)]}, {"max_nodes_per_burst": 2}
+    made = plan(demand(1, whole(3)), offers=sold, limits=limits, spread=False)
+    assert reasons(made, 1)[1] == [("local/small", Reason.FEW_NODES)]
+
+
 def test_a_job_that_needs_more_nodes_than_an_offer_has_in_all_is_told_so():
     sold = {"local": [offer(total=2), offer("other", total=9, shape=Shape(1))]}
     made = plan(demand(1, whole(3)), offers=sold, spread=False)

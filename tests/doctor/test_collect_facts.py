@@ -34,10 +34,12 @@ from burst.runtime.record_store import RecordStore
 from burst.testing import FakeProvider
 from tests.builders import T0, identity, whole
 from tests.fakes import FakeLead
+from tests.sim import Sim
 from tests.support.ports import free_port
 from tests.support.waiting import growing_limits
 
 LEAD = identity()
+DELETED = "its record says that it was deleted"
 
 
 class Open(FakeProvider):
@@ -312,6 +314,16 @@ def test_what_no_record_explains_is_an_orphan() -> None:
         seen = read_runtime(lead, LEAD, (), [facts])
         assert seen.orphans == ()
         assert seen.unlisted == ["provider one does not list its bursts"]
+
+
+def test_what_is_left_of_a_deleted_burst_is_an_orphan() -> None:
+    sim = Sim.at_rest(deadlines={"idle": "5s"})
+    sim.end_job(sim.run_job())
+    left = BurstStatus(burst_id=sim.burst.id, phase=Phase.RUNNING)
+    made = broken(observe=lambda: (left,))
+    facts = ask("local", make=made)
+    (orphan,) = read_runtime(sim.lead, sim.lead.known, (), facts).orphans
+    assert (orphan.burst, orphan.why) == (left.burst_id, DELETED)
 
 
 def test_the_flux_on_path_is_asked(

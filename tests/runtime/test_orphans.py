@@ -104,12 +104,13 @@ def test_what_has_a_live_record_is_nobodys_orphan():
     seen = but(world, providers=other)
     records = s.records
 
-    assert find_orphans(records, seen) == ()
-    found = find_orphans(Records(), seen)
+    assert find_orphans(records, seen, s.now) == ()
+    found = find_orphans(Records(), seen, s.now)
     assert {orphan.provider for orphan in found} == {"local", "second"}
     s.end_job(job)
     later = but(world.providers["local"], read_at=s.burst.since + 1)
-    assert find_orphans(s.records, but(world, providers={"local": later}))
+    shown = but(world, providers={"local": later})
+    assert find_orphans(s.records, shown, s.now)
 
 
 def test_without_a_daemon_a_passing_fault_is_not_the_end():

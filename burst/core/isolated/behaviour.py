@@ -12,8 +12,14 @@ from burst.config import Settings
 from burst.core.isolated import decision, observation
 from burst.core.isolated.observation import UNDER_WAY
 from burst.core.job_events import record_job_events
-from burst.core.observation import is_in_reach, provider_message, reported_message
-from burst.core.provider_calls import report_overdue
+from burst.core.observation import (
+    is_in_reach,
+    provider_message,
+    reported_message,
+    status_of,
+)
+from burst.core.provider_calls import refused_call, report_overdue
+from burst.core.provider_health import Outcome
 from burst.core.records import UNNEEDED, Records, Transaction
 from burst.core.world import World
 from burst.model.burst import NOT_HELD, Burst, State
@@ -66,8 +72,22 @@ class IsolatedBehaviour:
         if burst.state is State.NEW:
             limit = settings.provision_limit(burst.lease.provider)
             _provision(tx, burst, world, limit)
+        elif burst.state is State.PROVISION:
+            self._end_made(tx, burst, world)
         elif burst.state is State.ONLINE:
             self._run(tx, burst, world, settings)
+
+    def _end_made(self, tx: Transaction, burst: Burst, world: World) -> None:
+        """End a burst that its provider refuses, and that an earlier call has made.
+
+        Its program may begin until it is deleted, so its job must not run again.
+        """
+        call = refused_call(burst, world)
+        if call is None or call.first or call.outcome is not Outcome.REFUSED:
+            return
+        shown = status_of(burst, world) is not None
+        if shown and self.may_end_late(tx, burst, world, call.done_at):
+            tx.fail(burst.id, "failed", call.note)
 
     def _run(
         self, tx: Transaction, burst: Burst, world: World, settings: Settings

@@ -208,16 +208,33 @@ class Openings:
                     break  # the reason is the same in each slot
         lacks = (Reason.OFFER_COOLDOWN, Reason.ON_TRIAL)
         if asked.spread and (refused is None or refused.reason in lacks):
-            assert source.candidate is not None
-            size = context.catalog.failures.split_size(source.candidate, most)
-            pieces = table.split(slot_class, need, size, want)
-            if pieces:
-                parts = [(slot.slot.name, len(ranks)) for slot, ranks in pieces]
-                return self._why_not(asked, parts) or pieces
-            if size < most:
-                share = Portion(pieces=(("", need),))
-                refused = context.why_not_so_much(source, share, asked.demand)
+            found = self._split(asked, need, slot_class)
+            if isinstance(found, list):
+                return found
+            refused = found or refused
         return refused or self._too_few(asked, need, slot_class)
+
+    def _split(
+        self, asked: _Asked, need: int, slot_class: SlotClass
+    ) -> list[Piece] | OfferRejection | None:
+        """Return free ranks of several slots for a job, or why there are none.
+
+        None if it has to wait for ranks.
+        """
+        source, context = asked.source, self._context
+        assert source.candidate is not None
+        most = context.most_of(source)
+        size = context.catalog.failures.split_size(source.candidate, most)
+        pieces = context.table.split(slot_class, need, size, asked.want)
+        if pieces:
+            parts = [(slot.slot.name, len(ranks)) for slot, ranks in pieces]
+            why = self._why_not(asked, parts)
+            # Fewer bursts may do once larger slots are free.
+            return None if why and why.reason is Reason.FEW_BURSTS else why or pieces
+        if size < most:
+            share = Portion(pieces=(("", need),))
+            return context.why_not_so_much(source, share, asked.demand)
+        return None
 
     def _too_few(
         self, asked: _Asked, need: int, slot_class: SlotClass
@@ -234,8 +251,8 @@ class Openings:
         if free or context.usage.bounded:  # most waits are for ranks alone
             # Too much, whatever slots come free. As none is chosen, failures count by
             # the offer alone.
-            parts = [("", min(most, need - begin)) for begin in range(0, need, most)]
-            if refused := self._why_not(asked, parts):
+            sizes = table.fewest(slot_class, admitted, most, need)
+            if refused := self._why_not(asked, [("", size) for size in sizes]):
                 return refused
         if free:
             return reject(source, Reason.SLOTS_SMALL, most=free, need=need)
@@ -248,7 +265,9 @@ class Openings:
         """Return why a job never has more than `ever` nodes in a kind of slots."""
         source, context = asked.source, self._context
         most = context.most_of(source)
-        if need > most == context.usage.largest_burst:
+        assert source.candidate is not None
+        limit, offered = context.usage.largest_burst, source.candidate.offer.max_nodes
+        if need > most == limit < offered:
             return reject(source, Reason.LIMIT_BURST, limit=most, need=need)
         if need > most and not asked.spread:
             return reject(source, Reason.FEW_NODES, most=most, need=need)

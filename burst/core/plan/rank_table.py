@@ -63,6 +63,7 @@ class RankTable:
                 self._drained[kind] = drained
         self._by_time: dict[SlotClass, list[tuple[float, int]]] = {}
         self._capacity: dict[object, int] = {}
+        self._sizes: dict[object, list[int]] = {}
         self._classes: dict[str, list[SlotClass]] = {}
 
     @property
@@ -89,6 +90,29 @@ class RankTable:
             sizes = (min(cap, each.size(admitted)) for each in slots)
             self._capacity[key] = sum(sizes) if spread else max(sizes, default=0)
         return self._capacity[key]
+
+    def fewest(
+        self,
+        slot_class: SlotClass,
+        admitted: frozenset[int] | None,
+        cap: int,
+        nodes: int,
+    ) -> list[int]:
+        """Return the sizes of the fewest bursts that have `nodes` nodes of a kind of
+        slots if all are free; at most `cap` each. There have to be so many.
+        """
+        key = slot_class, admitted, cap
+        if key not in self._sizes:
+            slots = self._narrowed(self._by_class[slot_class], slot_class, admitted)
+            most = (min(cap, each.size(admitted)) for each in slots)
+            self._sizes[key] = sorted(most, reverse=True)
+        found: list[int] = []
+        for size in self._sizes[key]:
+            if nodes <= 0:
+                break
+            found.append(min(size, nodes))
+            nodes -= size
+        return found
 
     def has_any(self, admitted: frozenset[int] | None) -> bool:
         """Tell whether a job could have a rank of any slot if all were free."""

@@ -187,7 +187,9 @@ class _JobTriage:
         why = self._worth.decide(job, demand, self._waited(job))
         if why is not None and not why.reason.about_job.refused:
             return why
-        enters = self._intake.ready if in_stopped_queue(job, self._intake) else ""
+        # A job that only an isolated burst may run never leaves the stopped queue.
+        moved = in_stopped_queue(job, self._intake) and not never_on_own_nodes(job)
+        enters = self._intake.ready if moved else ""
         over = self._limits.decide(job, demand.request, enters)
         if over is not None:
             return over
