@@ -11,7 +11,7 @@ from burst.errors import InsufficientCapacity
 from burst.model.lead import JobState
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
-from tests.builders import T0, but, whole
+from tests.builders import T0, but, offer, whole
 from tests.core.plans import demand, leases, plan, reasons
 from tests.lifecycles import LEASE
 from tests.sim import Sim
@@ -19,6 +19,16 @@ from tests.sim import Sim
 
 def aside(nodes, until=T0 + 9):
     return {"local": Health(rows={"offer/small": FailureRecord(1, until, nodes)})}
+
+
+def test_the_reason_of_another_offer_does_not_hide_a_cooldown():
+    sold = {"local": [offer("other"), offer()]}
+    limits = {"max_nodes": 1}
+    wish = demand(1, whole(2))
+    made = plan(wish, offers=sold, health=aside(2), limits=limits, spread=False)
+    told = {each.offer: each.reason for each in made.decisions[1].refusals}
+    assert told["local/other"] is Reason.LIMIT_NODES
+    assert told["local/small"] is Reason.OFFER_COOLDOWN
 
 
 def test_smaller_bursts_are_planned_of_an_offer_without_capacity_for_a_size():

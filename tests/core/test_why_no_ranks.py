@@ -3,9 +3,11 @@
 
 import pytest
 
+from burst.core.plan.limits import FurtherUse
 from burst.core.plan.purchases import Purchases
 from burst.core.records import Records
 from burst.core.worth.ledger import Payer
+from burst.model.burst import BurstId
 from burst.model.next_step import ends_by_waiting
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
@@ -86,6 +88,14 @@ def test_a_provider_whose_bursts_may_use_no_slot_is_told_so():
     offers = {"local": [offer()], "gke": [offer()]}
     made = plan(wish, lead=kept, offers=offers, taken=["burst-0", "burst-1"])
     assert reasons(made, 1)[1][0] == ("local/small", Reason.SLOTS_FEW)
+    offers = {"gke": [offer()], "local": [offer()]}
+    made = plan(
+        demand(1, whole(2)), lead=kept, offers=offers, taken=["burst-0", "burst-1"]
+    )
+    assert reasons(made, 1)[1] == [
+        ("gke/small", Reason.SLOTS_BUSY),
+        ("local/small", Reason.SLOTS_FEW),
+    ]
 
 
 @pytest.mark.parametrize("leased", [[], ["burst-0", "burst-1"]])
@@ -141,6 +151,28 @@ def test_a_limit_for_each_burst_is_no_reason_if_the_job_may_have_several_later()
     assert reasons(made, 1)[1] == [("local/small", Reason.SLOTS_SMALL)]
     made = plan(demand(1, whole(5)), limits=limits, taken=["burst-1"])
     assert reasons(made, 1)[1] == [("local/small", Reason.LIMIT_BURST)]
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({}, Reason.SLOTS_BUSY),
+        ({"shape": Shape(1)}, Reason.SHAPE_MISMATCH),
+        ({"max_nodes": 1}, Reason.FEW_NODES),
+        ({"total": 2}, Reason.OFFER_FULL),
+    ],
+)
+def test_each_offer_is_refused_for_its_own_reason(changed, reason):
+    sold = {"local": [offer(), offer("other", **changed)]}
+    made = plan(
+        demand(1, whole(2)),
+        offers=sold,
+        spread=False,
+        taken=["burst-0", "burst-1"],
+        in_use={BurstId("b"): FurtherUse(offer="local/other", nodes=1)},
+    )
+    told = [("local/small", Reason.SLOTS_BUSY), ("local/other", reason)]
+    assert reasons(made, 1)[1] == told
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from functools import cache, cached_property
 
 import msgspec
 
@@ -223,6 +223,7 @@ class RunTimes:
         live = (each.source.lasts for each in context.live)
         self._lasts = sorted({*live, *(each.run_time for each in by_time)})
         self._longest: dict[object, float] = {}
+        self._may_have = cache(self._offers_of)
 
     def needed(self, demand: Demand) -> float:
         """Return for how many seconds a burst has to last for a job.
@@ -257,6 +258,10 @@ class RunTimes:
 
         If it could have none, all offers of its providers tell how long bursts last.
         """
+        offers = self._may_have(demand.preferences)
+        longest = offers[0].run_time if offers else 0.0
+        if not offers or offers[-1].run_time == longest:
+            return longest
         key = (
             demand.preferences,
             demand.request,
@@ -266,19 +271,12 @@ class RunTimes:
         )
         found = self._longest.get(key)
         if found is None:
-            found = self._longest[key] = self._find_longest(demand)
+            could = (each for each in offers if self._context.could_have(demand, each))
+            found = next((each.run_time for each in could), longest)
+            self._longest[key] = found
         return found
 
-    def _find_longest(self, demand: Demand) -> float:
-        offers = [*self._may_have(demand.preferences)]
-        longest = offers[0].run_time if offers else 0.0
-        if not offers or offers[-1].run_time == longest:
-            return longest
-        could = (each for each in offers if self._context.could_have(demand, each))
-        return next((each.run_time for each in could), longest)
-
-    def _may_have(self, preferences: BurstPreferences) -> Iterator[ProviderOffer]:
+    def _offers_of(self, preferences: BurstPreferences) -> Sequence[ProviderOffer]:
         """Return the offers of the providers that a job may have, the longest first."""
-        for candidate in self._longest_first:
-            if preferences.takes(candidate.provider):
-                yield candidate
+        offers = self._longest_first
+        return [each for each in offers if preferences.takes(each.provider)]

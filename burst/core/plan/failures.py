@@ -90,6 +90,10 @@ class Failures:
             candidate, spec_key(candidate.offer.name, slot, nodes)
         )
 
+    def knows(self, provider: str) -> bool:
+        """Tell whether failures may be a reason to make no burst of a provider."""
+        return provider in self._health
+
     def awaits_trial(self, candidate: ProviderOffer) -> bool:
         """Tell whether a new burst would be the trial of the offer or its provider."""
         aside = self._aside(candidate)

@@ -40,6 +40,16 @@ class Opening(NamedTuple):
     """The ranks of each burst; empty for an isolated burst."""
 
 
+class _Judged(NamedTuple):
+    """An offer that can be taken now, and whether a job may have it."""
+
+    source: Source
+    why_not: OfferRejection | None
+    """None if it may. It does not depend on how many nodes of what shape it needs."""
+    alike: str
+    """The key of the first offer that would give a job the same ranks or reason."""
+
+
 class _Asked(NamedTuple):
     """What is asked of one offer."""
 
@@ -61,7 +71,8 @@ class Openings:
     def __init__(self, context: PlanContext) -> None:
         self._context = context
         self._wanted = cache(context.catalog.wanted)
-        self._judged: dict[object, Sequence[tuple[Source, OfferRejection | None]]] = {}
+        self._judged: dict[object, Sequence[_Judged]] = {}
+        self._alike: dict[tuple[object, ...], str] = {}
         self._keys: dict[tuple[object, ...], DemandKey] = {}
 
     def key(self, demand: Demand) -> DemandKey:
@@ -82,14 +93,10 @@ class Openings:
 
     def wanted(self, demand: Demand) -> list[Source]:
         """Return the offers that can be taken now and that the job may have."""
-        return [source for source, why in self._judge(demand) if not why]
+        return [each.source for each in self._judge(demand) if not each.why_not]
 
-    def _judge(self, demand: Demand) -> Sequence[tuple[Source, OfferRejection | None]]:
-        """Return the offers that can be taken now, each with why a job may not have it.
-
-        The reason is None if it may. It does not depend on how many nodes of what shape
-        the job needs.
-        """
+    def _judge(self, demand: Demand) -> Sequence[_Judged]:
+        """Return the offers that can be taken now, judged for a job."""
         context = self._context
         key = (
             demand.preferences,
@@ -103,9 +110,29 @@ class Openings:
         found = self._judged.get(key)
         if found is None:
             offers = self._wanted(demand.preferences).offers
-            found = [(source, context.why_not(demand, source)) for source in offers]
-            self._judged[key] = found
+            found = self._judged[key] = [
+                _Judged(each, context.why_not(demand, each), self._first_alike(each))
+                for each in offers
+            ]
         return found
+
+    def _first_alike(self, source: Source) -> str:
+        """Return the key of the first offer that would give a job the same as this one.
+
+        Budgets, totals of offers, and failures may refuse one offer and not another.
+        """
+        context, candidate = self._context, source.candidate
+        assert candidate is not None
+        offer, failures = candidate.offer, context.catalog.failures
+        apart = context.usage.purchases.limited or failures.knows(candidate.provider)
+        content = (
+            source.key if apart or offer.total else "",
+            source.isolated or tuple(context.table.classes(source.provider)),
+            offer.shape,
+            offer.max_nodes,
+            offer.join_time,
+        )
+        return self._alike.setdefault(content, source.key)
 
     def find(
         self,
@@ -122,17 +149,19 @@ class Openings:
         if rest is not None:
             demand = msgspec.structs.replace(demand, rest=rest)
         refusals: list[OfferRejection] = []
+        told: dict[str, OfferRejection] = {}
         wanted = self._wanted(demand.preferences)
         spread, admitted = context.may_spread(demand), context.admitted(demand)
-        for source, rejection in self._judge(demand):
-            found: Opening | OfferRejection | None = rejection
-            if found is None:
+        for source, rejection, first in self._judge(demand):
+            refused = rejection or told.get(first)
+            if refused is None:
                 assert source.candidate is not None
                 want = RankNeed(context.until(source.candidate, demand), admitted)
                 found = self._try(_Asked(source, demand, want, spread, beside))
-            if isinstance(found, Opening):
-                return found
-            refusals.append(found)
+                if isinstance(found, Opening):
+                    return found
+                refused = told[first] = found
+            refusals.append(OfferRejection(source.key, refused.reason, refused.facts))
         if not context.table.kinds and not wanted.some_isolated:
             lead = context.identity
             return Decision(Reason.NO_SLOTS if lead.endpoint else Reason.NO_ADDRESS)
