@@ -77,7 +77,7 @@ from burst.doctor.facts import (
 )
 from burst.errors import ConfigError
 from burst.extensions import installed, load
-from burst.flux.boot_info import BootInfo, read_boot_info
+from burst.flux.boot_info import read_boot_info
 from burst.flux_setup.running_instance import RunningInstance, read_instance
 from burst.kits.user_names import user_name
 from burst.lead import Lead
@@ -164,13 +164,12 @@ def _check_all(request: DoctorRequest) -> Iterator[Finding]:
                 adopted = check_adopted(added, identity.hosts)
                 yield from _label("ranks", adopted)
                 yield from _check_instance(
-                    boot, instance, lead, facts, request, bool(adopted)
+                    instance, lead, facts, request, bool(adopted)
                 )
             yield from _check_with_lead(lead, identity, request, bool(adopted))
 
 
-def _check_instance(  # noqa: PLR0913, PLR0917 - what was read so far
-    boot: BootInfo | ReadFailure,
+def _check_instance(
     instance: RunningInstance | ReadFailure,
     lead: Lead,
     facts: LeadFacts,
@@ -178,7 +177,9 @@ def _check_instance(  # noqa: PLR0913, PLR0917 - what was read so far
     awaits_restart: bool,
 ) -> Iterator[Finding]:
     """Check what the running Flux instance of the lead has loaded and is set to do."""
-    uri, identity, settings = facts.uri, facts.identity, request.settings.settings
+    uri, boot, settings = facts.uri, facts.boot, request.settings.settings
+    identity = facts.identity
+    assert boot is not None
     assert not isinstance(identity, ReadFailure)
     beside = _directories_of(identity, request)
     listed = frobnicators_here(boot, instance, socket.gethostname(), os.environ)
