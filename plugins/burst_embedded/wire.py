@@ -152,7 +152,10 @@ def serving_socket(
 
 
 def _set_common(socket: zmq.Socket[bytes], boot: BrokerConfig | None) -> None:
+    # Without limits: ZeroMQ does not read the probes behind messages for which it has
+    # no room, and would disconnect a client that reads nothing for minutes.
     socket.setsockopt(zmq.SNDHWM, 0)
+    socket.setsockopt(zmq.RCVHWM, 0)
     # ZeroMQ itself probes connections, and closes those that are silent.
     socket.setsockopt(zmq.HEARTBEAT_IVL, int(BEAT_S * 1000))
     socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, SILENCE_MS)

@@ -67,6 +67,26 @@ def test_what_a_lead_said_before_its_end_is_read() -> None:
                 handle.receive()
 
 
+def test_all_that_a_lead_said_is_there_for_a_client_that_reads_late() -> None:
+    count = 1500
+    with short_directory() as directory:
+        context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        lead = context.socket(zmq.ROUTER)
+        lead.setsockopt(zmq.SNDHWM, 0)
+        lead.setsockopt(zmq.LINGER, int(HANG_S * 1000))
+        lead.bind(f"ipc://{directory}/control")
+        with closing(connect_handle(f"embedded://{directory}/control")) as handle:
+            handle.send("job-list.list", {})
+            identity, _ = lead.recv_multipart()
+            part = Message(1, payload=b" " * 10_000 + b"{}").encode()
+            for _ in range(count):
+                lead.send_multipart([identity, part])
+            lead.close()
+            # Ends when the client has taken all of it.
+            context.term()
+            assert sum(handle.receive() is not None for _ in range(count)) == count
+
+
 @pytest.mark.parametrize(
     ("topic", "payload", "kind", "why"),
     [
