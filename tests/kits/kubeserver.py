@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from burst.kits.kube import Cluster, Endpoint
+from tests.support.servers import served
 from tests.support.waiting import HANG_S
 
 ABSENT: tuple[int, Any]
@@ -134,14 +135,8 @@ def api_server() -> Iterator[Said]:
     """Run one for the time of a test."""
     server = _Server(("127.0.0.1", 0), _Answering)
     server.said = Said(f"http://127.0.0.1:{server.server_port}")
-    thread = threading.Thread(target=server.serve_forever, args=[0.02])
-    thread.start()
-    try:
+    with served(server):
         yield server.said
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def cluster_of(server: Said) -> Cluster:

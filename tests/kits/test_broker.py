@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from burst.errors import CertificateError, ConfigError
+from burst.errors import ConfigError
 from burst.kits import certificate
 from burst.kits.broker import (
     FollowerPrograms,
@@ -148,11 +148,6 @@ def test_a_follower_gets_the_leads_entries_and_the_leads_endpoint(
     }
 
 
-def test_the_certificate_may_be_elsewhere_for_the_follower(lead: LeadIdentity) -> None:
-    text = follower_config(lead, ("burst-0-0",), (1,), "/etc/burst/curve.cert")
-    assert tomllib.loads(text)["bootstrap"]["curve_cert"] == "/etc/burst/curve.cert"
-
-
 def test_an_ipv6_lead_has_ipv6_followers(tmp_path: Path) -> None:
     lead = a_lead(tmp_path / "c", enable_ipv6=True)
     assert follower_tables(lead, "c")["bootstrap"]["enable_ipv6"] is True
@@ -254,12 +249,6 @@ def test_a_lead_that_no_follower_could_reach_is_refused(
         follower_config(lead, ("burst-0-0",), (1,))
 
 
-def test_an_unusable_certificate_is_refused(lead: LeadIdentity) -> None:
-    Path(lead.certificate).chmod(0o644)
-    with pytest.raises(CertificateError, match="open to group"):
-        follower_config(lead, ("burst-0-0",), (1,))
-
-
 def test_a_lead_without_hosts_says_how_to_get_them(lead: LeadIdentity) -> None:
     lead = msgspec.structs.replace(lead, bootstrap=Bootstrap(hosts=()))
     with pytest.raises(ConfigError, match=r"no \[bootstrap\] hosts.*burst lead init"):
@@ -290,20 +279,6 @@ def test_a_file_that_is_not_what_was_meant_is_refused(
     damage(tables)
     with pytest.raises(ConfigError, match=what):
         check(tables, lead, ("burst-0-0",), (1,))
-
-
-def test_a_flux_follower_is_started_by_name_in_its_own_directory() -> None:
-    argv = flux_follower_argv("/usr/bin/flux", Path("/c.toml"), "n0", Path("/run/n0"))
-    assert argv == [
-        "/usr/bin/flux",
-        "broker",
-        "--config-path=/c.toml",
-        "-Shostname=n0",
-        "-Srundir=/run/n0",
-        "-Slocal-uri=local:///run/n0/local",
-        "-Slog-stderr-mode=local",
-        "-Slog-stderr-level=7",
-    ]
 
 
 def test_a_directory_too_long_for_a_unix_socket_is_refused() -> None:

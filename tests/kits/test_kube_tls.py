@@ -23,6 +23,7 @@ from burst.kits.kube.kinds import POD
 from burst.kits.kube.selection import Selection
 from tests.http.tls_proxy import copy, make_certificate, tls_proxy
 from tests.kits.kubeserver import kubeconfig
+from tests.support.servers import served
 from tests.support.waiting import HANG_S, wait_until
 
 # A record of the type alert (21), fatal (2), with internal_error (80).
@@ -113,15 +114,10 @@ def tls_server(certificate: Path, key: Path) -> Iterator[str]:
     """Yield the URL of an API server that has this certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
-    with HTTPServer(("localhost", 0), _Version) as server:
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-        thread = threading.Thread(target=server.serve_forever, args=[0.02])
-        thread.start()
-        try:
-            yield f"https://localhost:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join(HANG_S)
+    server = HTTPServer(("localhost", 0), _Version)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    with served(server):
+        yield f"https://localhost:{server.server_port}"
 
 
 def trusting(

@@ -27,7 +27,7 @@ from tests.contract.example_specs import ExampleSpecs
 from tests.kubelab.cluster import Cluster
 from tests.kubernetes.access import new_namespace, played_nodes
 from tests.kubernetes.api import Api
-from tests.plugins.eks.moto_eks import CLUSTER, NOW, MotoEks, MotoServer
+from tests.plugins.eks.moto_eks import CLUSTER, NOW, EksServer, MotoEks
 from tests.support.waiting import HANG_S
 
 pytestmark = pytest.mark.kubernetes
@@ -58,7 +58,7 @@ class TestEks(ExampleSpecs):
 
     @pytest.fixture
     def eks(self, lab: Cluster) -> Iterator[MotoEks]:
-        server = MotoServer()
+        server = EksServer()
         eks = MotoEks(server)
         authority = Path(lab.pki["ca.crt"]).read_bytes()
         cluster = eks.backend.clusters[CLUSTER]

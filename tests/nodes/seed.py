@@ -160,6 +160,15 @@ class Seed:
         # Without a daemon, what is on record is told.
         return dict(found) if found["daemon"] else {}
 
+    def ensemble(self) -> dict[str, Any]:
+        """Return the one ensemble, empty while there is none or no daemon."""
+        said = self.burst("ensemble", "status", "--json", check=False)
+        try:
+            found = json.loads(said)["ensembles"]
+        except json.JSONDecodeError:
+            return {}
+        return dict(found[0]) if found else {}
+
     def pod(self) -> str:
         """Return the name of the lead's pod."""
         where = ("-l", "job-name=lead", "-n", self.near)

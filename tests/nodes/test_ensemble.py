@@ -70,15 +70,6 @@ class EnsembleSeed(Seed):
         files = ["/etc/burst/lead/ensemble.toml"]
         return {"ensemble": {"files": files, "environment": ENVIRONMENT}}
 
-    def ensemble(self) -> dict[str, Any]:
-        """Return the one ensemble, empty while there is none or no daemon."""
-        said = self.burst("ensemble", "status", "--json", check=False)
-        try:
-            found = json.loads(said)["ensembles"]
-        except json.JSONDecodeError:
-            return {}
-        return dict(found[0]) if found else {}
-
     def left(self) -> list[str]:
         """Return all that is in the members' namespace but for what was applied."""
         kinds = "pods,jobs,configmaps,secrets,services"

@@ -127,19 +127,9 @@ class AgentSeed(Seed):
         return patch_of("research", changes)
 
     @property
-    def row(self) -> dict[str, Any]:
-        """The ensemble, empty while there is none or no daemon."""
-        said = self.burst("ensemble", "status", "--json", check=False)
-        try:
-            found = json.loads(said)["ensembles"]
-        except json.JSONDecodeError:
-            return {}
-        return dict(found[0]) if found else {}
-
-    @property
     def member(self) -> dict[str, Any]:
         """The member, empty as the ensemble is."""
-        return dict(self.row.get("members", {}).get("research", {}))
+        return dict(self.ensemble().get("members", {}).get("research", {}))
 
     def succeeded(self) -> int:
         """Return how many jobs have."""
@@ -186,7 +176,7 @@ class AgentSeed(Seed):
 
     def look(self) -> str:
         """Return, too, what the member's instance says of its nodes and jobs."""
-        told = [super().look(), json.dumps(self.row)]
+        told = [super().look(), json.dumps(self.ensemble())]
         commands = (("resource", "list"), ("overlay", "status"), ("jobs", "-a"))
         told += [self.member_flux(*words, check=False) for words in commands]
         return "\n".join(told)
@@ -244,7 +234,7 @@ def test_a_minicluster_of_somebody_else_runs_each_job_once(seed: AgentSeed) -> N
     seed.cluster.kubectl("delete", "pod", pod, "-n", seed.far, "--grace-period=20")
     wait_until(seed.serves, seed.look)
     seed.tell("moved")
-    wait_until(lambda: seed.row.get("state") == "ended", seed.look)
+    wait_until(lambda: seed.ensemble().get("state") == "ended", seed.look)
     member = seed.member["member"]
     assert member["why"] == "8 jobs have succeeded"
     assert member["instance"] == instance

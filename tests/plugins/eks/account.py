@@ -14,7 +14,7 @@ from burst.errors import NotFound, Transient
 from burst.kits.pods import Tags
 from burst.provider import BurstSpec, BurstStatus, Provider
 from burst.testing import example_lead, example_spec
-from tests.plugins.eks.moto_eks import NOW, MotoEks, MotoServer
+from tests.plugins.eks.moto_eks import NOW, EksServer, MotoEks
 
 TAGS = Tags("owner-a", "eks")
 
@@ -22,7 +22,7 @@ TAGS = Tags("owner-a", "eks")
 class Account(MotoEks):
     """One cluster, and the spec of a burst of two nodes."""
 
-    def __init__(self, server: MotoServer, directory: Path) -> None:
+    def __init__(self, server: EksServer, directory: Path) -> None:
         super().__init__(server)
         self.spec = example_spec(example_lead(directory, "owner-a"), 0, "nodes")
 

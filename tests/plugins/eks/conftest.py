@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from tests.plugins.eks.account import Account
-from tests.plugins.eks.moto_eks import MotoServer
+from tests.plugins.eks.moto_eks import EksServer
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[MotoServer]:
-    server = MotoServer()
+def server() -> Iterator[EksServer]:
+    server = EksServer()
     yield server
     server.close()
 
 
 @pytest.fixture
-def eks(server: MotoServer, tmp_path: Path) -> Account:
+def eks(server: EksServer, tmp_path: Path) -> Account:
     return Account(server, tmp_path)

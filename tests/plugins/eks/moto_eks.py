@@ -11,7 +11,6 @@ import base64
 import contextlib
 import json
 import re
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from unittest import mock
@@ -24,11 +23,6 @@ from burst_eks.provider import EksDependencies, EksProvider
 from burst_eks.settings import EksSettings
 from moto.autoscaling.models import autoscaling_backends
 from moto.eks.models import eks_backends
-from moto.moto_server.werkzeug_app import (
-    DomainDispatcherApplication,
-    create_backend_app,
-)
-from werkzeug.serving import WSGIRequestHandler, make_server
 
 from burst.config import convert
 from burst.kits.kube import Cluster, Endpoint
@@ -36,6 +30,7 @@ from burst.kits.pods import Tags
 from burst.model.burst import BurstId
 from burst.testing import FakeCloud, FakeSettings
 from tests.plugins.kind.harness import Pods
+from tests.support.moto_server import MotoServer
 from tests.support.set_clock import SetClock
 
 ACCOUNT, REGION, CLUSTER = "123456789012", "eu-central-1", "bursts"
@@ -53,23 +48,11 @@ STOCKOUT = {
 _GROUPS = re.compile(r"/clusters/[^/]+/node-groups(?:/([^/]+))?\Z")
 
 
-class _Quiet(WSGIRequestHandler):
-    def log_request(self, *_: object) -> None:
-        """Log nothing of requests: the log of a failed test is for what went wrong."""
-
-
-class MotoServer:
+class EksServer(MotoServer):
     """One server and one session of the client for all tests of a worker."""
 
     def __init__(self) -> None:
-        self.answer: Callable[[WSGIEnvironment, StartResponse], Iterable[bytes]]
-        self.app = DomainDispatcherApplication(create_backend_app)
-        self._server = make_server(
-            "127.0.0.1", 0, self._answer, threaded=True, request_handler=_Quiet
-        )
-        self._thread = threading.Thread(target=self._server.serve_forever)
-        self._thread.start()
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        super().__init__()
         self.session = LocalSession(self.url)
         # Moto makes one for each node group, which takes it half a second.
         self._cached = mock.patch.object(
@@ -77,13 +60,8 @@ class MotoServer:
         )
         self._cached.start()
 
-    def _answer(self, given: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
-        return self.answer(given, start)
-
     def close(self) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        super().close()
         self.session.close()
         self._cached.stop()
 
@@ -111,7 +89,7 @@ class LocalSession(boto3.Session):  # type: ignore[misc]
 class MotoEks:
     """One account with one cluster, and the pods in it."""
 
-    def __init__(self, server: MotoServer) -> None:
+    def __init__(self, server: EksServer) -> None:
         self._app, self.session = server.app, server.session
         server.answer = self._answer
         for backends in (eks_backends, autoscaling_backends):

@@ -25,8 +25,8 @@ from tests.plugins.eks.moto_eks import (
     REGION,
     ROLE,
     STOCKOUT,
+    EksServer,
     MotoEks,
-    MotoServer,
 )
 
 GROUP = {
@@ -117,7 +117,7 @@ def test_without_credentials_it_says_how_to_find_out(
 
 
 def test_renewed_credentials_are_read_once_the_old_ones_are_refused(
-    eks: MotoEks, server: MotoServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    eks: MotoEks, server: EksServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     file, keys, answer = tmp_path / "credentials", [], server.answer
 
@@ -174,7 +174,7 @@ class Crossing(boto3.Session):  # type: ignore[misc]
 
 @pytest.fixture
 def two(
-    eks: MotoEks, server: MotoServer, monkeypatch: pytest.MonkeyPatch
+    eks: MotoEks, server: EksServer, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Crossing, EksCloud, list[Crossing]]:
     """Return the first session, a cloud, and the session that it makes after that."""
     monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)

@@ -19,7 +19,7 @@ from tests.flux_instance import FLUX, MISSING
 from tests.flux_pool import FluxPool
 from tests.plugins.eks import here
 from tests.plugins.eks.account import Account
-from tests.plugins.eks.moto_eks import CLUSTER, REGION, ROLE, SUBNETS, MotoServer
+from tests.plugins.eks.moto_eks import CLUSTER, REGION, ROLE, SUBNETS, EksServer
 from tests.support.fluxlead import short_directory
 
 pytestmark = [pytest.mark.flux, pytest.mark.skipif(not FLUX, reason=MISSING)]
@@ -38,7 +38,7 @@ TABLE = {
 @pytest.fixture
 def site(
     flux_pool: FluxPool,
-    server: MotoServer,
+    server: EksServer,
     eks: Account,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Site]:

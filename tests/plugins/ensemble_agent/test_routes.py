@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import shutil
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -23,6 +22,7 @@ from tests.http.tls_proxy import make_certificate, tls_proxy
 from tests.plugins.ensemble.http.served import served_by
 from tests.plugins.ensemble_agent.agent_site import Outside
 from tests.plugins.ensemble_agent.agents import report
+from tests.support.servers import served
 
 TOKEN = "0123456789abcdef"
 
@@ -104,13 +104,8 @@ def strange(**attributes: Any) -> Iterator[tuple[str, list[str]]]:
     seen: list[str] = []
     handler = type("Handler", (Strange,), {**attributes, "seen": seen})
     server = HTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
+    with served(server):
         yield f"http://127.0.0.1:{server.server_port}", seen
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 WHOLE = msgspec.json.encode(AgentAnswer(version=REPORT_VERSION, check=1.0))

@@ -15,7 +15,6 @@ from burst_flux.settings import FluxSettings
 
 from burst.config import Seconds
 from burst.model.shape import Shape
-from burst.provider import BurstSpec
 from burst.testing import example_lead, example_spec
 
 _SCRIPT = """#!/bin/sh
@@ -110,6 +109,3 @@ class Other:
         )
         settings = msgspec.structs.replace(settings, **changes)
         return FluxProvider("other", settings, self.spec.owner, clock=clock)
-
-    def leased(self, seconds: float) -> BurstSpec:
-        return msgspec.structs.replace(self.spec, lease_end=time.time() + seconds)

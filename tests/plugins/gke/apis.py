@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any
 
 from burst_gke.apis import Addresses
 
 from tests.plugins.gke.gke import PROJECT, Gke
+from tests.support.servers import served
 
 ZONE = f"/compute/{PROJECT}/zones/us-central1-a"
 COMPUTE = "/compute/"
@@ -180,12 +180,6 @@ def serve(services: Services) -> Iterator[Addresses]:
             del words
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
     at = f"http://127.0.0.1:{server.server_port}"
-    try:
+    with served(server):
         yield Addresses(*(f"{at}/{name}" for name in _SERVICES))
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

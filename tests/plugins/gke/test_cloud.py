@@ -25,6 +25,7 @@ from tests.plugins.gke import build
 from tests.plugins.gke.build import World
 from tests.plugins.gke.gke import Gke
 from tests.plugins.gke.server import Token
+from tests.support.servers import served
 
 PARENT = "projects/some-project/locations/us-central1-a"
 
@@ -131,12 +132,9 @@ class _Login(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def login() -> Iterator[LoginServer]:
-    with LoginServer() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
+    server = LoginServer()
+    with served(server):
         yield server
-        server.shutdown()
-        thread.join()
 
 
 def test_a_new_login_is_read_once_the_old_one_is_refused(

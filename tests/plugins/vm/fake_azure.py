@@ -13,6 +13,7 @@ import json
 import threading
 import uuid
 from collections.abc import Callable
+from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from libcloud.common.azure_arm import AzureResourceManagementConnection
 from libcloud.http import LibcloudConnection
 
 from tests.plugins.vm.imitation import Imitation
+from tests.support.servers import served
 
 _SUBSCRIPTION = "/subscriptions/sub-1"
 GROUP = f"{_SUBSCRIPTION}/resourceGroups/hpc"
@@ -113,14 +115,13 @@ class FakeAzure(Imitation):
         self.errors: dict[str, Error] = {}
         """Answers to the next request whose method and path begin so."""
         self.asked: list[str] = []
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
-        self._thread.start()
+        server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._port = server.server_port
+        self._until_closed = ExitStack()
+        self._until_closed.enter_context(served(server))
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        self._until_closed.close()
 
     def answer(
         self, method: str, path: str, body: dict[str, Any], new: bool
@@ -262,7 +263,7 @@ class FakeAzure(Imitation):
 
     def _driver(self, **arguments: Any) -> AzureDriver:
         """Return the driver, whose connections go here in place of Azure."""
-        port = self._server.server_port
+        port = self._port
 
         def connect(host: str, _: int = 443, **given: Any) -> LibcloudConnection:
             assert host.endswith((".microsoftonline.com", ".azure.com"))

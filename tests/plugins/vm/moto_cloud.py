@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,9 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 
 from burst_vm.machines import BURST, HOST, OWNER
 from moto.ec2.models import ec2_backends
-from moto.moto_server.werkzeug_app import (
-    DomainDispatcherApplication,
-    create_backend_app,
-)
-from werkzeug.serving import WSGIRequestHandler, make_server
 
 from tests.plugins.vm.imitation import Imitation
+from tests.support.moto_server import MotoServer
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
 FULL = """<Response><Errors><Error><Code>InsufficientInstanceCapacity</Code>
@@ -28,31 +23,20 @@ THEIRS = NAMESPACE.rstrip(b"/")
 CREDENTIALS = 'key = "AKIDEXAMPLE"\nsecret = "swordfish"\n'
 
 
-class _Quiet(WSGIRequestHandler):
-    def log_request(self, *_: object) -> None:
-        """Log nothing of requests: the log of a failed test is for what went wrong."""
-
-
 class MotoCloud(Imitation):
     """One account. `close` ends the server."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, CREDENTIALS)
-        self._app = DomainDispatcherApplication(create_backend_app)
-        self._server = make_server(
-            "127.0.0.1", 0, self._answer, threaded=True, request_handler=_Quiet
-        )
-        self._thread = threading.Thread(target=self._server.serve_forever)
-        self._thread.start()
+        self._server = MotoServer()
+        self._server.answer = self._answer
         self.backend = ec2_backends[ACCOUNT][REGION]
         self.image = next(iter(self.backend.amis))
         self.when_made: Callable[[], object] | None = None
         """Called once the next VM is made, before that is answered."""
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        self._server.close()
         for vm in self.vms():
             vm.terminate()
 
@@ -73,7 +57,7 @@ class MotoCloud(Imitation):
         def begin(status: str, headers: list[tuple[str, str]], *_: object) -> Any:
             said.append((status, headers))
 
-        text = b"".join(self._app(given, begin)).replace(THEIRS, NAMESPACE)
+        text = b"".join(self._server.app(given, begin)).replace(THEIRS, NAMESPACE)
         if is_new and (call := self.when_made):
             self.when_made = None
             call()
@@ -106,7 +90,7 @@ class MotoCloud(Imitation):
         return {
             "driver": "ec2",
             "region": REGION,
-            "endpoint": f"http://127.0.0.1:{self._server.server_port}",
+            "endpoint": self._server.url,
             "credentials": str(self.credentials),
             "image": self.image,
             "dir": str(self.path / "notes"),

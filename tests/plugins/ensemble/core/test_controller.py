@@ -14,13 +14,11 @@ from burst_ensemble.algorithm import (
     MemberDecision,
     MemberView,
     Memory,
-    QueueCounts,
 )
 from burst_ensemble.core.algorithms.workload_demand import DemandOptions, WorkloadDemand
 from burst_ensemble.core.controller import (
     confirm,
     confirm_run,
-    end_all,
     look,
     new_record,
     note_failure,
@@ -37,7 +35,6 @@ from burst_ensemble.core.job_rows import JobsSeen, MemberState, count_jobs
 from burst_ensemble.core.read_members import is_over
 from burst_ensemble.core.record import Ensemble, EnsembleRecord, EnsembleStart, KnownJob
 from burst_ensemble.core.sizes import resized
-from burst_ensemble.core.views import make_views
 from burst_ensemble.core.wishes import AlgorithmFault, Answer
 
 from burst.config import Seconds
@@ -68,23 +65,6 @@ def begun(spec: Any, **nodes: int) -> EnsembleRecord:
 
 def sizes(record: EnsembleRecord) -> dict[str, int]:
     return {name: one.nodes for name, one in record.members.items()}
-
-
-def test_a_member_begins_with_its_size() -> None:
-    spec = ensemble(member(size=3))
-    step = stepped(spec, new_record(spec, NOW), {"m": reading()}, {"m": wants()})
-    (resize,) = step.intents
-    assert resize == ResizeMember(member="m", nodes=3, why="it begins with 3 nodes")
-
-
-@pytest.mark.parametrize(("wanted", "expected"), [(9, 8), (0, 2), (-3, 2), (5, 5)])
-def test_what_is_asked_for_beyond_bounds_is_clamped(wanted: int, expected: int) -> None:
-    spec = ensemble(member(min=2))
-    step = stepped(spec, begun(spec, m=4), {"m": reading(4)}, {"m": wants(wanted)})
-    assert sizes(step.record) == {"m": expected}
-    (resize,) = step.intents
-    assert isinstance(resize, ResizeMember)
-    assert resize.nodes == expected
 
 
 def test_a_size_is_asked_for_until_the_member_has_it() -> None:
@@ -170,14 +150,6 @@ def test_who_grows_waits_for_nodes_that_another_is_giving_back() -> None:
     assert sizes(third.record) == {"a": 5, "b": 4}
 
 
-def test_members_that_are_not_read_or_have_ended_count_in_the_limit() -> None:
-    spec = limited(member("a"), member("b"), member("c"), nodes=10)
-    record = begun(spec, a=1, b=4, c=3).with_member("c", ended=NOW - 5)
-    readings = {"a": reading(1), "c": reading(3)}
-    step = stepped(spec, record, readings, {"a": wants(8)})
-    assert sizes(step.record)["a"] == 3
-
-
 def test_a_member_that_was_not_asked_counts_with_what_it_pays() -> None:
     spec = limited(member("a"), member("b"), nodes=10)
     readings = {"a": reading(1), "b": reading(6, size=4)}
@@ -185,28 +157,11 @@ def test_a_member_that_was_not_asked_counts_with_what_it_pays() -> None:
     assert sizes(step.record) == {"a": 4, "b": 4}
 
 
-def test_an_unread_member_that_grew_counts_with_the_nodes_it_was_giving_back() -> None:
-    spec = limited(member("a"), member("b"), nodes=10)
-    readings = {"a": reading(1), "b": reading(6, size=4)}
-    first = stepped(spec, begun(spec, a=1, b=4), readings, {"b": wants(6)})
-    assert sizes(first.record) == {"a": 1, "b": 6}
-    step = stepped(spec, first.record, {"a": reading(1)}, {"a": wants(8)})
-    assert sizes(step.record) == {"a": 2, "b": 6}
-
-
 def test_without_nodes_for_its_least_size_a_member_does_not_begin() -> None:
     spec = limited(member("a"), member("b", min=3, size=3), nodes=8)
     readings = {"a": reading(7, size=5), "b": reading()}
     step = stepped(spec, begun(spec, a=5), readings, {"a": wants(5), "b": wants()})
     assert sizes(step.record) == {"a": 5, "b": 0}
-
-
-def test_a_member_that_is_not_read_stays_as_it_is() -> None:
-    spec = ensemble()
-    record = begun(spec, m=4)
-    step = stepped(spec, record, {}, {"m": wants(6)})
-    assert sizes(step.record) == sizes(record)
-    assert step.intents == ()
 
 
 def test_a_step_that_failed_is_told_until_the_next_one() -> None:
@@ -228,30 +183,6 @@ def test_a_step_that_failed_is_not_told_of_a_run_that_began_since() -> None:
     anew = Ensemble(EnsembleStart(spec=spec, userid=1), begun(spec, m=1))
     assert note_failure({"e": anew}, before, ZeroDivisionError()) == {"e": anew}
     assert note_failure({}, before, ZeroDivisionError()) == {}
-
-
-def test_an_end_is_final_whatever_is_answered_later() -> None:
-    spec = ensemble(member("a", jobs=(jobs(),)), member("b"))
-    readings = {"a": reading(4), "b": reading(1)}
-    record = begun(spec, a=4, b=1)
-    step = stepped(spec, record, readings, {"a": wants(end=True), "b": wants()})
-    assert step.record.members["a"].ended == NOW
-    assert "a" not in make_views(spec, step.record, readings)
-    answers = {"a": wants(6, submit=("job",)), "b": wants()}
-    later = stepped(spec, step.record, readings, answers, NOW + 10)
-    assert later.record.members["a"] == step.record.members["a"]
-    assert later.intents == (EndMember(member="a", why="it wants so"),)
-    gone = {"a": reading(0), "b": reading(1)}
-    assert stepped(spec, later.record, gone, {}, NOW + 20).intents == ()
-
-
-def test_an_ended_member_whose_jobs_are_still_there_is_ended_again() -> None:
-    spec = ensemble()
-    record = end_all(begun(spec, m=1), "down", NOW)
-    left = {"m": reading(0, queue=QueueCounts(sched=1))}
-    assert stepped(spec, record, left, {}).intents == (
-        EndMember(member="m", why="down"),
-    )
 
 
 def test_the_limit_of_time_ends_all() -> None:
@@ -436,16 +367,6 @@ def test_beyond_what_is_left_only_if_asked_for_again() -> None:
         JobRef("any", 0),
         JobRef("x", 1),
     )
-
-
-def test_a_shared_job_goes_to_one_member_only() -> None:
-    pool = (jobs("x", count=3),)
-    spec = ensemble(member("a"), member("b"), jobs=pool)
-    readings = {"a": reading(1), "b": reading(1)}
-    asked = {"a": wants(submit=("x", "x")), "b": wants(submit=("x", "x"))}
-    step = stepped(spec, begun(spec, a=1, b=1), readings, asked)
-    assert step.record.shared == {"x": 3}
-    assert step.record.members["b"].unconfirmed == (JobRef("x", 2, True),)
 
 
 def test_no_more_jobs_are_given_out_in_a_step_than_a_record_can_hold() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core.intents import JobRef
 from burst_ensemble.core.member_job import MemberNodes, job_name, make_job
-from burst_ensemble.core.record import EnsembleStart, spec_tables
+from burst_ensemble.core.record import EnsembleStart
 
 from burst.config.convert import convert
 from burst.lead import NewJob
@@ -100,9 +100,3 @@ def test_lines_of_a_batch_and_jobs_that_are_shared() -> None:
     assert job.jobspec["tasks"][0]["command"] == ["run"]
     assert system(job)["cwd"] == "/"
     assert "constraints" not in system(job), "it names no hosts"
-
-
-def test_a_specification_is_kept_as_json_has_it() -> None:
-    kept = spec_tables(spec({"duration": "inf"}, custom={"tell": ["echo"]}))
-    assert kept["members"][0]["jobs"][0]["duration"] == "inf"
-    assert kept["checkSeconds"] == "10.0s"

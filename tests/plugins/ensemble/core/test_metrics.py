@@ -119,17 +119,6 @@ def test_quartiles_and_the_median_distance_are_those_of_the_latest() -> None:
     assert with_value(Spread(), 3.0) == one
 
 
-@pytest.mark.parametrize(("mode", "up", "free"), [("joined", 2, 1), ("isolated", 5, 4)])
-def test_nodes_that_isolated_bursts_may_yet_have_are_free(
-    mode: str, up: int, free: int
-) -> None:
-    spec = ensemble(member("m", mode=mode))
-    record = new_record(spec, NOW).with_member("m", nodes=5)
-    (found,) = make_views(spec, record, {"m": reading(2, 1)}).values()
-    assert (found.nodes, found.nodes_paid) == (5, 2)
-    assert (found.nodes_up, found.nodes_free) == (up, free)
-
-
 def test_members_see_each_other() -> None:
     spec = ensemble(member("a"), member("b", max=6, jobs=(jobs("x"),)))
     seen = {"a": reading(2), "b": reading(3, free=1, waiting={2: 1}, price=0.5)}

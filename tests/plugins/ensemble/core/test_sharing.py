@@ -10,12 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 
-def test_shares_are_by_weight_and_what_one_does_not_want_is_the_others() -> None:
-    assert fair_share(12, {"a": Want(0, 20, 2.0), "b": Want(0, 20)}) == {"a": 8, "b": 4}
-    assert fair_share(10, {"a": Want(0, 2), "b": Want(0, 9)}) == {"a": 2, "b": 8}
-    assert fair_share(9, {"a": Want(0, 8), "b": Want(0, 8)}) == {"a": 5, "b": 4}
-
-
 @given(
     st.integers(0, 40),
     st.lists(

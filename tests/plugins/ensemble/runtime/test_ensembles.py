@@ -43,7 +43,7 @@ from tests.plugins.ensemble.runtime.ensemble_site import (
     host_of,
 )
 from tests.sim import Sim
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_S, wait_until
 
 JOBS = {"jobs": [{"name": "md", "command": "run --fast", "count": 0, "nodes": 1}]}
 ONE = {"members": [{**MEMBER, **JOBS}]}
@@ -848,13 +848,18 @@ def test_its_end_waits_for_a_step_and_not_for_the_daemon() -> None:
         raise BurstError("the daemon is starting")
 
     daemon = site.client()._replace(call=call)
-    waits = Ensembles(daemon, lambda _: {}, None, site.store)
-    waits.start()
-    assert asked.wait(10)
-    began = time.monotonic()
-    waits.close()
-    assert time.monotonic() - began < 1
+    # On a busy machine this thread may have no turn in a second.
+    for _ in range(5):
+        asked.clear()
+        waits = Ensembles(daemon, lambda _: {}, None, site.store)
+        waits.start()
+        assert asked.wait(HANG_S)
+        began = time.monotonic()
+        waits.close()
+        if (took := time.monotonic() - began) < 1:
+            break
     goes_on.set()
+    assert took < 1
 
 
 class LostStore(MemoryStore):
