@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from burst_gke.names import PREFIX, is_label_key, is_label_value
+from burst_gke.resources import PREFIX, is_label_key, is_label_value
 
 if TYPE_CHECKING:
     from burst_gke.settings import GkeSettings
