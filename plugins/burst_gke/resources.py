@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -27,20 +27,8 @@ OWNER, PROVIDER, ID, SPEC, LEASE = (
 )
 TAGS = ResourceTags(OWNER, PROVIDER, ID, LEASE)
 _LONGEST_NAME = 40
-_KEY = re.compile(r"[a-z][a-z0-9_-]{0,62}\Z")
-_VALUE = re.compile(r"[a-z0-9_-]{0,63}\Z")
 # Our values are labels in Kubernetes too, where both ends are letters or digits.
 _BOTH = re.compile(r"[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?\Z")
-
-
-def is_label_key(text: str) -> bool:
-    """Return whether Google accepts the text as the key of a label."""
-    return bool(_KEY.match(text))
-
-
-def is_label_value(text: str) -> bool:
-    """Return whether Google accepts the text as the value of a label."""
-    return bool(_VALUE.match(text))
 
 
 def name_of(burst_id: BurstId, prefix: str = "") -> str:
@@ -208,21 +196,15 @@ def find_bursts(
     clusters: Iterable[GkeResource], labels: Labels
 ) -> dict[BurstId, BurstResources]:
     """Return the clusters and pools with the labels of this provider, by burst."""
-    return dict(_bursts(clusters, labels))
-
-
-def _bursts(
-    clusters: Iterable[GkeResource], labels: Labels
-) -> Iterator[tuple[BurstId, BurstResources]]:
+    found: dict[BurstId, BurstResources] = {}
     for cluster in clusters:
-        burst_id = labels.burst_of(cluster.labels)
-        if burst_id:
-            yield burst_id, BurstResources(cluster)
+        if burst_id := labels.burst_of(cluster.labels):
+            found[burst_id] = BurstResources(cluster)
             continue
         for pool in cluster.pools:
-            burst_id = labels.burst_of(pool.labels)
-            if burst_id:
-                yield burst_id, BurstResources(cluster, pool)
+            if burst_id := labels.burst_of(pool.labels):
+                found[burst_id] = BurstResources(cluster, pool)
+    return found
 
 
 def list_owned(clusters: Iterable[GkeResource]) -> list[OwnedBurst]:
