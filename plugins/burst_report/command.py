@@ -19,8 +19,8 @@ from burst.cli.target import Target, target_options
 from burst.errors import BurstError
 from burst.model.fsd import rounded_span
 from burst.model.printable import printable
+from burst_report import NEEDS, can_render
 from burst_report.figures import failures, results, settled_since, sums, waits_of
-from burst_report.needs import NEEDS, can_render
 
 _DAYS = 7
 _FAILURES = 5
