@@ -29,8 +29,7 @@ from burst_ensemble.algorithm import (
 from burst_ensemble.config.spec import EnsembleSpec, JobSpec, MemberSpec
 from burst_ensemble.core.algorithms import BUILT_IN
 from burst_ensemble.core.controller import look, new_record
-from burst_ensemble.core.job_rows import MemberState
-from burst_ensemble.core.reading import SizedReading
+from burst_ensemble.core.job_rows import MemberState, SizedReading
 from burst_ensemble.core.views import make_views, take_in
 from burst_ensemble_replay.member import NodeTimes
 from burst_ensemble_replay.simulator import EnsembleSimulator, Workload

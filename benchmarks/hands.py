@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import burst_flux.jobs
-import burst_slurm.job_options
+import burst_slurm.settings
 import msgspec
 from burst_command.protocol import BeginRequest
 from burst_local import launch
@@ -125,9 +125,9 @@ def slurm() -> Iterator[Place]:
 def _slurm_hand(lab: SlurmLab, identity: LeadIdentity) -> Hand:
     spec = example_spec(identity, 0, "nodes", NODES)
     files = JobTasks(lab.place / _JOB)
-    script = burst_slurm.job_options.batch_script(files.task)
+    script = burst_slurm.settings.batch_script(files.task)
     settings = msgspec.structs.replace(lab.settings, gpus=1)
-    options = burst_slurm.job_options.job_options(
+    options = burst_slurm.settings.job_options(
         settings, _JOB, files.log, NODES, _LIMIT_S
     )
 

@@ -21,7 +21,7 @@ GATES: tuple[tuple[str, int, list[str]], ...] = (
         100,
         [
             "--include=burst/core/*,burst/model/*,plugins/burst_ensemble/core/*,"
-            "plugins/burst_ensemble_agent/member.py,plugins/burst_ensemble_agent/report.py"
+            "plugins/burst_ensemble_agent/report.py"
         ],
     ),
     ("everything", 90, []),

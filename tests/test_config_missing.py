@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Keys that a table lacks are told at once, each with what it is for."""
+"""Keys that a table lacks are told at once, each with what it is for; and keys that it
+does not have, with those that were meant.
+"""
 
 from __future__ import annotations
 
@@ -62,6 +64,24 @@ def test_all_keys_that_a_table_lacks_are_told(
         convert(Outer, table, "x")
     where = f"x: {key}: " if key else "x: "
     assert str(raised.value) == where + (told or SIZE_AND_NAME)
+    assert raised.value.key == key
+
+
+@pytest.mark.parametrize(
+    ("inside", "key"),
+    [
+        ({"inner": {"b": {"sise": 1}}}, "inner.b.sise"),
+        ({"each": [{"sise": 1}]}, "each[0].sise"),
+        ({"maybe": {"sise": 1}}, "maybe.sise"),
+    ],
+)
+def test_an_unknown_key_of_any_table_is_told_with_the_one_that_was_meant(
+    inside: dict[str, Any], key: str
+) -> None:
+    with pytest.raises(
+        KeyProblem, match=r"no such key; did you mean size\?$"
+    ) as raised:
+        convert(Outer, FULL | inside, "x")
     assert raised.value.key == key
 
 

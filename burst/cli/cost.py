@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 import click
 
 from burst.cli.daemon_call import ask_or_read
-from burst.cli.day import Day
 from burst.cli.listing import (
     Column,
     Listing,
@@ -19,6 +18,7 @@ from burst.cli.listing import (
     print_json,
     print_rows,
 )
+from burst.cli.numbers import Day
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.core.worth.cost_report import DIMENSIONS

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import click
 
-from burst.cli.complete_names import complete_provider
 from burst.cli.listing import (
     Column,
     Listing,
@@ -21,6 +20,7 @@ from burst.cli.listing import (
 )
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
+from burst.cli.typed_names import complete_provider
 from burst.config import Settings, load
 from burst.doctor import DoctorRequest, ReadFailure, SettingsFacts, diagnose
 from burst.errors import BurstError, ConfigError

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 import click
 
-from burst.cli.burst_names import find_burst
-from burst.cli.complete_names import complete_burst
 from burst.cli.progress import show_wait
 from burst.cli.tags import check_tag, tell_of_renewal, tell_of_tag
 from burst.cli.target import Target, target_options
+from burst.cli.typed_names import complete_burst, find_burst
 from burst.cli.wait_for_burst import Row, wait_for_burst
 from burst.errors import BurstError, LeadError
 

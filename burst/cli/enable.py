@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import click
 
-from burst.cli.complete_names import complete_provider
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
+from burst.cli.typed_names import complete_provider
 
 
 @click.command()

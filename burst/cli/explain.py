@@ -8,14 +8,13 @@ from typing import Any
 
 import click
 
-from burst.cli.burst_names import find_burst
 from burst.cli.colours import print_text
-from burst.cli.complete_names import complete_job_or_burst
 from burst.cli.daemon_call import ask_or_read, read_instead
 from burst.cli.explain_text import story_lines
 from burst.cli.listing import print_json
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
+from burst.cli.typed_names import complete_job_or_burst, find_burst
 from burst.core.job_end import BY_BURST, JobEnd, end_of
 from burst.errors import MALFORMED, BurstError, Denied, LeadError, NoDaemon
 from burst.lead import Lead

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import click
 
-from burst.cli.burst_names import find_burst
-from burst.cli.complete_names import complete_burst
 from burst.cli.daemon_call import ask_or_read
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
+from burst.cli.typed_names import complete_burst, find_burst
+from burst.cli.wait_for_burst import row_of
 from burst.errors import BurstError
 from burst.model.burst import BurstId
 from burst.runtime.burst_access import access_commands
@@ -28,11 +28,8 @@ def kubeconfig(typed: str, target: Target) -> None:
     with target.lead() as lead, show_wait("looking for the cluster"):
         found = ask_or_read(lead, target, "status")
         burst = find_burst(typed, lambda: found)
-        rows = [row for row in found["bursts"] if row["id"] == burst]
-        if not rows:
-            raise BurstError(f"there is no burst {burst}", "burst status -a")
+        provider = row_of(found, burst)["provider"]
         settings = Target(target.find_beside(lead), target.uri).settings()
-        provider = rows[0]["provider"]
         commands = access_commands(settings, lead.identity(), provider, BurstId(burst))
     if not commands:
         raise BurstError(

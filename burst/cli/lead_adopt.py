@@ -11,9 +11,9 @@ from typing import Any
 import click
 import msgspec
 
-from burst.cli.intake_check import check_intake, try_running
 from burst.cli.lead_multi_user import place_options, warn_of_program
 from burst.cli.progress import show_wait
+from burst.cli.setup_checks import check_intake, try_running
 from burst.cli.target import CONFIG_PLACE
 from burst.config import IntakeSettings, Mode, load
 from burst.errors import ConfigError

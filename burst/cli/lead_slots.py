@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 
 from burst.cli.gateway_option import GatewayCommand, gateway_option
-from burst.cli.intake_check import check_intake, try_running
 from burst.cli.progress import show_wait
+from burst.cli.setup_checks import check_intake, try_running
 from burst.cli.target import CONFIG_PLACE, Target, target_options
 from burst.config import IntakeSettings
 from burst.doctor.check_multi_user import check_multi_user

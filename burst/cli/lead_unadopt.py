@@ -12,7 +12,7 @@ import msgspec
 
 from burst.cli.daemon_call import call_daemon
 from burst.cli.progress import show_wait
-from burst.cli.removed_queues import jobs_in_removed
+from burst.cli.setup_checks import jobs_in_removed
 from burst.cli.target import CONFIG_PLACE, Target, target_options
 from burst.config import Settings
 from burst.core.commands import held_jobs

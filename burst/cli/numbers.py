@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Numbers and durations as arguments of commands."""
+"""Numbers, durations and days as arguments of commands."""
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -55,3 +56,23 @@ class Finite(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value} is not a number from 0 on", param, ctx)
         return number
+
+
+class Day(click.ParamType[datetime.date]):
+    """A day in UTC, as ISO 8601 writes it: 2026-12-31."""
+
+    name = "YYYY-MM-DD"
+
+    def convert(
+        self,
+        value: str | datetime.date,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> datetime.date:
+        """Return the day."""
+        if isinstance(value, datetime.date):
+            return value
+        try:
+            return datetime.date.fromisoformat(value)
+        except ValueError:
+            self.fail(f"expected a day such as 2026-12-31, got {value!r}", param, ctx)

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import click
 
-from burst.cli.complete_names import complete_isolated
 from burst.cli.listing import Row
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
+from burst.cli.typed_names import complete_isolated
 
 
 @click.command()

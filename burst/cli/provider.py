@@ -8,11 +8,11 @@ import sys
 
 import click
 
-from burst.cli.complete_names import complete_provider
 from burst.cli.doctor import print_findings
 from burst.cli.help_texts import CommandGroup
 from burst.cli.signals import signals_as_ctrl_c
 from burst.cli.target import Target, target_options
+from burst.cli.typed_names import complete_provider
 from burst.config import Settings
 from burst.errors import ConfigError
 from burst.model.finding import Level

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import click
 
-from burst.cli.complete_names import complete_held
 from burst.cli.daemon_call import call_daemon
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
+from burst.cli.typed_names import complete_held
 from burst.errors import BurstError
 from burst.lead import JobFailures
 from burst.model.jobid import format_f58, parse_jobid

@@ -10,12 +10,12 @@ from typing import Any
 import click
 
 from burst.cli.colours import print_text
-from burst.cli.complete_names import complete_job, complete_provider, complete_slot
 from burst.cli.listing import Row
 from burst.cli.output import show_output
 from burst.cli.progress import show_wait
 from burst.cli.tags import check_tag
 from burst.cli.target import Target, target_options
+from burst.cli.typed_names import complete_job, complete_provider, complete_slot
 from burst.cli.wait_for_burst import wait_for_burst
 from burst.errors import BurstError
 from burst.model.listing import parse_listing

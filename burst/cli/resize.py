@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import click
 
-from burst.cli.burst_names import find_burst
-from burst.cli.complete_names import complete_burst
 from burst.cli.tags import tell_of_tag
 from burst.cli.target import Target, target_options
+from burst.cli.typed_names import complete_burst, find_burst
 from burst.cli.wait_for_burst import Row, watch_resize
 
 

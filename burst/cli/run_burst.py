@@ -12,11 +12,11 @@ import click
 import msgspec
 
 from burst import log
-from burst.cli.complete_names import complete_provider, complete_slot_name
 from burst.cli.progress import show_wait
 from burst.cli.run_burst_options import GivenFlags, provider_flag_options
 from burst.cli.signals import signals_as_ctrl_c
 from burst.cli.target import Target, run_command, target_options
+from burst.cli.typed_names import complete_provider, complete_slot_name
 from burst.cli.wait_for_burst import (
     joined_text,
     line_of,

@@ -12,11 +12,12 @@ from typing import Any
 import click
 import msgspec
 
-from burst.cli.intake_check import check_intake, try_running
-from burst.cli.removed_queues import (
+from burst.cli.setup_checks import (
+    check_intake,
     check_nothing_removed,
     check_read,
     check_removed_queues,
+    try_running,
 )
 from burst.cli.target import Target, target_options
 from burst.config import Mode, Settings

@@ -19,8 +19,7 @@ import msgspec
 from burst import __version__, log
 from burst.cli.progress import show_wait
 from burst.config import Settings, load
-from burst.config.file import read_toml
-from burst.config.usual_paths import LOOKED_FOR, USUAL_PATHS, VARIABLE
+from burst.config.file import LOOKED_FOR, USUAL_PATHS, VARIABLE, read_toml
 from burst.errors import BurstError, ConfigError, NoDaemon
 from burst.kits.atomic_file import NO_ROOM
 from burst.kits.user_names import expand_home

@@ -132,18 +132,17 @@ def wait_for_state(
 def _rows(look: Look, burst_id: str) -> Iterator[Row]:
     while True:
         try:
-            yield find_burst(look(), burst_id)
+            yield row_of(look(), burst_id)
         except CallsTooOften:
             time.sleep(_LATER)
         time.sleep(_EVERY)
 
 
-def find_burst(status: dict[str, Any], burst_id: str) -> dict[str, Any]:
+def row_of(status: Row, burst_id: str) -> Row:
     """Return the row of one burst. Raises BurstError if there is none."""
     for row in status["bursts"]:
         if row["id"] == burst_id:
-            found: dict[str, Any] = row
-            return found
+            return dict(row)
     raise BurstError(f"there is no burst {burst_id}", "burst status -a lists them")
 
 

@@ -7,13 +7,22 @@ import difflib
 import functools
 import math
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin, get_type_hints
+from collections.abc import Iterable, Iterator, Mapping
+from types import NoneType, UnionType
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import msgspec
 
 from burst.config.key_docs import tell_keys
-from burst.config.missing_keys import MissingKeys, missing_keys
 from burst.decode import from_plain
 from burst.errors import ConfigError
 from burst.model.fsd import format_fsd, parse_fsd
@@ -76,27 +85,69 @@ def convert(table_type: type[_T], table: Mapping[str, Any], where: str) -> _T:
 
     Durations are declared as `Seconds`. Raises KeyProblem, which begins with `where`.
     """
-    _refuse_unknown(table_type, table, where, "")
+    for path, kind, inner in _tables(table_type, table, ""):
+        _refuse_unknown(kind, inner, where, path)
     try:
         return from_plain(table, table_type, dec_hook=_decode)
     except msgspec.ValidationError as error:
         if str(error).startswith(_LACKS):
-            for lacks in missing_keys(table_type, table):
-                raise _missing(where, lacks) from error
+            for path, kind, inner in _tables(table_type, table, ""):
+                _refuse_incomplete(kind, inner, where, path)
         what, _, at = str(error).partition(" - at `$")
         key = at.rstrip("`").lstrip(".")
         raise KeyProblem(where, key, _plain(what), _choices(table_type, key)) from error
 
 
-def _missing(where: str, lacks: MissingKeys) -> KeyProblem:
-    keys = list(lacks.fields)
-    verb = "is" if len(keys) == 1 else "are"
-    return KeyProblem(
-        where,
-        lacks.path,
-        f"{', '.join(keys)} {verb} missing",
-        f"set {tell_keys(lacks.table, lacks.fields)}",
-    )
+def _tables(
+    kind: Any, value: Any, path: str
+) -> Iterator[tuple[str, type[msgspec.Struct], Mapping[str, Any]]]:
+    """Yield the path and the type of each table in a value of this type, and the table.
+
+    The path is dotted, as `volumes.home` or `match[0]`; empty for the outermost table.
+    """
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        if isinstance(value, Mapping):
+            yield path, kind, value
+            for key, below in _keys_of(kind).items():
+                if key in value:
+                    yield from _tables(below, value[key], _below(path, key))
+    elif get_origin(kind) in (Union, UnionType):
+        several = [each for each in get_args(kind) if each is not NoneType]
+        if len(several) == 1:  # the type of an optional table
+            yield from _tables(several[0], value, path)
+    elif tables := _tables_inside(kind):
+        for at, each in _values_of(value):
+            yield from _tables(tables, each, f"{path}{at}")
+
+
+def _values_of(value: Any) -> list[tuple[str, Any]]:
+    """Return the values of a mapping or a list, each with the end of its path."""
+    if isinstance(value, Mapping):
+        return [(f".{name}", each) for name, each in value.items()]
+    if isinstance(value, list):
+        return [(f"[{number}]", each) for number, each in enumerate(value)]
+    return []
+
+
+def _below(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key
+
+
+def _refuse_incomplete(
+    kind: type[msgspec.Struct], table: Mapping[str, Any], where: str, path: str
+) -> None:
+    """Raise KeyProblem for the required keys that a table lacks; msgspec names only the
+    first.
+    """
+    lacks = {
+        field.encode_name: field.name
+        for field in msgspec.structs.fields(kind)
+        if field.required and field.encode_name not in table
+    }
+    if lacks:
+        verb = "is" if len(lacks) == 1 else "are"
+        what = f"{', '.join(lacks)} {verb} missing"
+        raise KeyProblem(where, path, what, f"set {tell_keys(kind, lacks)}")
 
 
 def _decode(kind: type, value: Any) -> Any:
@@ -160,38 +211,24 @@ def unknown_key(where: str, path: str, known: Iterable[str]) -> KeyProblem:
 
 
 def _refuse_unknown(
-    kind: type, table: Mapping[str, Any], where: str, inside: str
+    kind: type[msgspec.Struct], table: Mapping[str, Any], where: str, inside: str
 ) -> None:
     """Raise KeyProblem for an unknown key, with the key that was probably meant.
 
     msgspec only names the unknown key.
     """
-    fields = _keys_of(kind)
+    fields, retired = _keys_of(kind), getattr(kind, "retired", {})
     for key, value in table.items():
-        path = f"{inside}{key}"
-        if key in (retired := getattr(kind, "retired", {})):
+        path = _below(inside, key)
+        if key in retired:
             raise KeyProblem(where, path, "is gone", retired[key])
         if key not in fields:
             known = fields.keys() - getattr(kind, "internal", ())
             raise unknown_key(where, path, known)
         below = fields[key]
-        if isinstance(below, type) and issubclass(below, Table):
-            if not isinstance(value, Mapping):
-                raise KeyProblem(where, path, f"expected a table [{path}]")
-            _refuse_unknown(below, value, where, f"{path}.")
-        elif tables := _tables_inside(below):
-            for at, inner in _values_of(value):
-                if isinstance(inner, Mapping):
-                    _refuse_unknown(tables, inner, where, f"{path}{at}.")
-
-
-def _values_of(value: Any) -> list[tuple[str, Any]]:
-    """Return the values of a mapping or a list, each with the end of its path."""
-    if isinstance(value, Mapping):
-        return [(f".{name}", each) for name, each in value.items()]
-    if isinstance(value, list):
-        return [(f"[{number}]", each) for number, each in enumerate(value)]
-    return []
+        is_table = isinstance(below, type) and issubclass(below, Table)
+        if is_table and not isinstance(value, Mapping):
+            raise KeyProblem(where, path, f"expected a table [{path}]")
 
 
 def _tables_inside(kind: Any) -> type[msgspec.Struct] | None:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Reads and checks the settings file, and shows where each value came from."""
+"""Reads and checks the settings file, and shows where it is looked for and where each
+value came from.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +28,13 @@ from burst.extensions import installed
 from burst.extensions import load as load_extension
 from burst.model.fsd import LONGEST, format_fsd
 from burst.model.host import dns_label
+
+VARIABLE = "BURST_CONFIG"
+"""The environment variable that names the file."""
+USUAL_PATHS = ("~/.config/burst/burst.toml", "/etc/flux/burst.toml")
+"""The user's own file, then the site's; the first that exists is read."""
+LOOKED_FOR = ", ".join((f"${VARIABLE}", *USUAL_PATHS))
+"""The variable and the paths, as text."""
 
 
 def load(path: Path) -> Settings:

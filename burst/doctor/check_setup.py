@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from burst.config.usual_paths import LOOKED_FOR
+from burst.config.file import LOOKED_FOR
 from burst.doctor.facts import FluxFacts, LeadFacts, ReadFailure, SettingsFacts
 from burst.errors import BurstError
 from burst.flux.bindings import OLDEST

@@ -7,7 +7,10 @@ last tick left (`Snapshot`), and no tick waits for it.
 
 from __future__ import annotations
 
+import base64
+import binascii
 import enum
+import hmac
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
@@ -105,3 +108,22 @@ def json_response(row: object) -> HttpResponse:
 def text_response(text: str, status: int = 200) -> HttpResponse:
     """Return a response with a line of plain text."""
     return HttpResponse(body=f"{text}\n".encode(), status=status)
+
+
+def is_token(header: str, token: bytes, *, basic: bool) -> bool:
+    """Tell whether a header `Authorization` has the token.
+
+    The token may come as `Bearer TOKEN`; with `basic` also as the password of `Basic`
+    with any name, for which a browser asks a person. The time of the comparison does
+    not show how much of a wrong token is right.
+    """
+    scheme, _, sent = header.partition(" ")
+    given = sent.strip().encode("utf-8", "surrogateescape")
+    if scheme.lower() == "basic" and basic:
+        try:
+            given = base64.b64decode(given, validate=True).partition(b":")[2]
+        except (binascii.Error, ValueError):
+            return False
+    elif scheme.lower() != "bearer":
+        return False
+    return hmac.compare_digest(given, token)

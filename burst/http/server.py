@@ -36,9 +36,9 @@ from burst.http.routes import (
     HttpResponse,
     Route,
     Routes,
+    is_token,
     text_response,
 )
-from burst.http.token import is_token
 
 MOST_CONNECTIONS = 200
 """Most connections at a time; further ones wait in the backlog. Most hosts give a

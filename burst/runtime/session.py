@@ -15,7 +15,7 @@ import msgspec
 
 from burst import log
 from burst.config import Settings
-from burst.config.usual_paths import LOOKED_FOR
+from burst.config.file import LOOKED_FOR
 from burst.core.observation import why_out_of_reach
 from burst.core.records import Records, jobs_on_record
 from burst.errors import BurstError, ConfigError

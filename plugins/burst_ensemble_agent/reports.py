@@ -22,9 +22,9 @@ from burst_ensemble.runtime.client import DaemonClient
 from burst import log
 from burst.model.decision import moment
 from burst.model.fsd import format_fsd
-from burst_ensemble_agent.member import AgentMember
 from burst_ensemble_agent.report import (
     AgentAnswer,
+    AgentMember,
     TakenReport,
     check_order,
     read_report,

@@ -4,7 +4,9 @@
 Flux's Python bindings are not used: those of the daemon are the lead's, the other
 instance may be reached by ssh, and a call of a program that hangs ends with its
 process. A job is found by its name, `burst.OWNER.PROVIDER.BURST`, among those of this
-user.
+user; that in which the lead itself runs, if there is one, by its memo `uri`
+(flux-uri(1)), which `burst lead batch` sets: a broker with `[bootstrap]` in its
+configuration has no attributes `jobid` and `parent-uri`.
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from collections.abc import Sequence, Set
+import socket
+from collections.abc import Iterable, Sequence, Set
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -25,6 +29,7 @@ from burst.errors import (
     Transient,
 )
 from burst.kits.program import ErrorPattern, run
+from burst.model.ranks import parse_hostlist
 from burst.model.resource_set import decode_resource_set, shape_of
 from burst.model.shape import Shape
 from burst_flux.settings import FluxSettings
@@ -247,3 +252,30 @@ def job_options(
 
 def _is_kept(name: str) -> bool:
     return name in _KEPT or not name.startswith(_FOREIGN)
+
+
+def find_own_job(jobs: Iterable[FluxJob], lead: str) -> FluxJob | None:
+    """Return the job whose memo is the URI of the lead, which runs on this host.
+
+    Its nodes are the lead's for as long as the lead runs, so no burst gets them.
+    """
+    own = urlsplit(lead)
+    host = _short(own.hostname or socket.gethostname())
+    for job in jobs:
+        told = urlsplit(job.uri)
+        if own.path and (_short(told.hostname or ""), told.path) == (host, own.path):
+            return job
+    return None
+
+
+def job_on_this_host(jobs: Iterable[FluxJob]) -> FluxJob | None:
+    """Return one of these jobs that has nodes on this host."""
+    host = _short(socket.gethostname())
+    for job in jobs:
+        if host in map(_short, parse_hostlist(job.nodelist)):
+            return job
+    return None
+
+
+def _short(host: str) -> str:
+    return host.lower().partition(".")[0]

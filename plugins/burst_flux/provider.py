@@ -16,8 +16,13 @@ from burst.model.lead import LeadIdentity
 from burst.model.ranks import parse_idset
 from burst.provider import BurstId, BurstSpec, BurstStatus
 from burst_flux import states
-from burst_flux.jobs import FluxJob, OtherFlux, job_options
-from burst_flux.own_job import find_own_job, job_on_this_host
+from burst_flux.jobs import (
+    FluxJob,
+    OtherFlux,
+    find_own_job,
+    job_on_this_host,
+    job_options,
+)
 from burst_flux.settings import FluxSettings
 
 # A follower leaves at the end of its lease, and a broker that gets SIGTERM while it

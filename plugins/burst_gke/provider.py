@@ -38,17 +38,16 @@ from burst.provider import (
 )
 from burst_gke.apis import GoogleApis
 from burst_gke.cloud import Cloud
-from burst_gke.examine import examine_cloud
-from burst_gke.examine_project import examine_project
+from burst_gke.examine import examine_cloud, examine_project
 from burst_gke.failures import LACKS, LASTING, CloudFailure
 from burst_gke.followers import GkePods
-from burst_gke.names import Labels
 from burst_gke.provisioner import Provisioner
 from burst_gke.requests import on_pool, pod_settings, with_lease
 from burst_gke.resizer import PoolResizer
 from burst_gke.resources import (
     BurstResources,
     GkeResource,
+    Labels,
     find_bursts,
     list_owned,
 )

@@ -12,12 +12,13 @@ from burst.kits.pods.names import spec_hash
 from burst.model.burst import BurstId
 from burst.provider import BurstSpec, Phase
 from burst_gke.cloud import Cloud, ResourceExists
-from burst_gke.names import SPEC, Labels
 from burst_gke.requests import cluster_request, node_pool_request
 from burst_gke.resources import (
+    SPEC,
     BurstResources,
     GkeOperation,
     GkeResource,
+    Labels,
     autopilot,
     find_bursts,
 )

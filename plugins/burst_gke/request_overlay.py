@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from burst_gke.names import PREFIX, is_label_key, is_label_value
+from burst_gke.resources import PREFIX
 
 if TYPE_CHECKING:
     from burst_gke.settings import GkeSettings
 
+# What Google accepts as key and value of a label.
+_KEY = re.compile(r"[a-z][a-z0-9_-]{0,62}\Z")
+_VALUE = re.compile(r"[a-z0-9_-]{0,63}\Z")
 _OF_OFFER = "follows from the offer's table"
 _OURS = "is set by burst, to give a burst its nodes and to find it"
 _CLUSTER = {
@@ -76,7 +80,8 @@ def _wrong_labels(where: str, labels: Mapping[str, Any]) -> Iterator[str]:
     for key, value in labels.items():
         if key.startswith(PREFIX):
             yield f"{where}.{key}: begins with {PREFIX}, which is reserved for burst"
-        if not (is_label_key(key) and isinstance(value, str) and is_label_value(value)):
+        is_label = isinstance(value, str) and _KEY.match(key) and _VALUE.match(value)
+        if not is_label:
             yield (
                 f"{where}.{key}: keys and values are up to 63 of a-z, 0-9, _ and -,"
                 " and keys begin with a letter"

@@ -16,8 +16,8 @@ from burst.errors import Refused
 from burst.kits.pods import OfferTable, PodSettings, offers
 from burst.model.burst import BurstId
 from burst.provider import Offer
-from burst_gke.names import name_of
 from burst_gke.request_overlay import wrong_request
+from burst_gke.resources import name_of
 
 _AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
 # Compute Engine accepts 30 seconds to 120 days as the maximum run time of a VM.

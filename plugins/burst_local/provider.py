@@ -42,18 +42,16 @@ from burst.model.shape import Shape
 from burst.provider import BurstSpec, BurstStatus, Offer, OwnedBurst, Provider
 from burst_local import launch
 from burst_local.burst_dirs import BurstDirectory, ProviderDirectory
-from burst_local.cgroups import Cgroups, own_group
+from burst_local.cgroups import Cgroups, Units, own_group
 from burst_local.examine import (
     check_passable,
     examine_home,
     examine_program,
     examine_systemd,
 )
-from burst_local.members import Followers, find_members
+from burst_local.members import Followers, describe, find_members, left_over
 from burst_local.processes import identity_of, is_hidden, scan_all
-from burst_local.status import describe, left_over
 from burst_local.stopping import GRACE_S, Stopper
-from burst_local.units import Units
 
 _OFFER = "local"
 _AtLeast1 = Annotated[int, msgspec.Meta(ge=1)]

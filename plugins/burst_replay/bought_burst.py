@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""One burst of a replay: its record, its account, and its view for a plan.
+"""One burst of a replay: its record, its account, and its view for a plan; and what
+the budgets of a replay leave for further bursts.
 
 Record and account are those of `burst.core`. Times are seconds since the epoch. The
 nodes count as one rank with the cores of all nodes, because jobs have whole nodes, and
-a trace does not tell which.
+a trace does not tell which. Days, weeks and months of budgets are those of the trace.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import msgspec
 
@@ -19,9 +20,12 @@ from burst.core.lifecycle import apply, begin
 from burst.core.plan.capacity import source_of
 from burst.core.plan.demands import Demand
 from burst.core.plan.fit import NodePool
+from burst.core.plan.purchases import NO_PURCHASES, Purchases
 from burst.core.plan.sources import LiveBurst
-from burst.core.worth.ledger import Payer, Use, count, extend, open_entry
+from burst.core.records import Records
+from burst.core.worth.ledger import Payer, SettledBurst, Use, count, extend, open_entry
 from burst.core.worth.life import Life, lives_until
+from burst.core.worth.periods import Period, day_of, groups_of
 from burst.core.worth.stage_times import ProviderTimes
 from burst.model.burst import Lease
 from burst.model.event import Event
@@ -139,3 +143,42 @@ class BoughtBurst:
 
     def _note(self, at: float, name: str, **context: object) -> None:
         self.burst = apply(self.burst, Event(at, name, context))
+
+
+# No period of a budget is longer than a month; a burst counts in the one in which it
+# was made.
+_KEPT_S = 100 * 86400.0
+
+
+class Spending:
+    """The money that one replay has spent, and what may still be bought."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        userids: Mapping[str, int],
+        payer: Callable[[JobId], Payer],
+    ) -> None:
+        """`userids` is as in `World`, `payer` as in `Purchases`."""
+        self._settings = settings
+        self._userids, self._payer = userids, payer
+        self._periods: dict[str, Period] = {}
+
+    def purchases(self, bought: Collection[BoughtBurst], now: float) -> Purchases:
+        """Return what may be bought at a time; `bought` are not settled yet."""
+        if not self._settings.budget:
+            return NO_PURCHASES
+        bursts = {each.burst.id: each.burst for each in bought}
+        entries = {each.burst.id: each.entry for each in bought}
+        records = Records(bursts=bursts, entries=entries, periods=self._periods)
+        return Purchases(records, self._settings, self._userids, self._payer, now)
+
+    def settle(self, settled: SettledBurst) -> None:
+        """Add the cost of a settled burst."""
+        if not self._settings.budget:
+            return
+        day = day_of(settled.made)
+        known = self._periods.get(day, Period())
+        self._periods[day] = known.plus(groups_of(settled), 1)
+        oldest = day_of(max(0.0, settled.ended - _KEPT_S))
+        self._periods = {key: its for key, its in self._periods.items() if key > oldest}

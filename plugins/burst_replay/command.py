@@ -20,10 +20,10 @@ from burst.cli.listing import (
     print_rows,
 )
 from burst.cli.numbers import Finite, duration_option
+from burst.cli.picture import save_picture
 from burst.cli.progress import show_progress, show_wait
 from burst.model.fsd import format_fsd
 from burst.model.scheduler import Order
-from burst_replay.picture import draw
 from burst_replay.policies import Policy
 from burst_replay.policy_files import read_policies
 from burst_replay.read_trace import read_trace
@@ -195,3 +195,28 @@ def _replay_one(trace: Trace, site: Site, policy: Policy) -> PolicyResult:
         names = ", ".join(unused)
         click.echo(f"{policy.name}: rules for no job that waited: {names}", err=True)
     return policy_result(trace.jobs, site.machine, outcome)
+
+
+def draw(path: Path, trace: str, found: Mapping[str, PolicyResult]) -> None:
+    """Write a picture in the format of the file's suffix. Raises PictureError."""
+    rows = sorted(found.items(), key=lambda item: item[1].money)
+
+    def plot(axes: Any) -> None:
+        axes.plot(
+            [row.money for _, row in rows],
+            [row.mean_wait_s / 3600.0 for _, row in rows],
+            marker="o",
+            linewidth=1,
+        )
+        for name, row in rows:
+            at = (row.money, row.mean_wait_s / 3600.0)
+            axes.annotate(
+                name, at, xytext=(4, 4), textcoords="offset points", fontsize=8
+            )
+        # Shows zero and amounts that differ by a factor of ten thousand.
+        least = min((row.money for _, row in rows if row.money), default=1.0)
+        axes.set_xscale("symlog", linthresh=least)
+        axes.set(xlabel="money", ylabel="mean wait in hours", title=trace)
+        axes.set(ylim=(0, None))
+
+    save_picture(path, (6.4, 4.0), plot)

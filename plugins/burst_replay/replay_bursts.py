@@ -43,10 +43,9 @@ from burst.model.lead import NO_LEAD
 from burst.model.reason import Reason
 from burst.model.request import ResourceRequest
 from burst.model.shape import Shape
-from burst_replay.bought_burst import BoughtBurst
+from burst_replay.bought_burst import BoughtBurst, Spending
 from burst_replay.policies import Asks, Policy
 from burst_replay.site import Site
-from burst_replay.spending import Spending
 from burst_replay.trace import Trace
 
 

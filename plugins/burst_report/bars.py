@@ -9,8 +9,7 @@ from itertools import accumulate, pairwise
 import msgspec
 
 from burst.model.fsd import rounded_span
-from burst_report.figures import Row, wait, wait_here
-from burst_report.words import amount, clock, when
+from burst_report.figures import Row, amount, clock, wait, wait_here, when
 
 MOST = 60
 """How many bursts, jobs and waits are drawn: the latest of each."""

@@ -12,15 +12,15 @@ import click
 
 from burst.cli.colours import HEAD, WRONG, Line, print_text
 from burst.cli.daemon_call import ask_or_read
-from burst.cli.day import Day
 from burst.cli.listing import Row, counted, money, print_json
+from burst.cli.numbers import Day
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.errors import BurstError
 from burst.model.fsd import rounded_span
 from burst.model.printable import printable
+from burst_report import NEEDS, can_render
 from burst_report.figures import failures, results, settled_since, sums, waits_of
-from burst_report.needs import NEEDS, can_render
 
 _DAYS = 7
 _FAILURES = 5

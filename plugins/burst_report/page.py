@@ -21,13 +21,14 @@ from burst_report import bars
 from burst_report.figures import (
     FAILED,
     Row,
+    amount,
     failures,
     results,
     settled_since,
     sums,
     waits_of,
+    when,
 )
-from burst_report.words import amount, when
 
 
 def render_report(data: Row, refresh: int = 0) -> str:

@@ -18,7 +18,7 @@ from burst.http.routes import (
 from burst.runtime import service_answers
 from burst.runtime.daemon_state import DaemonState
 from burst.runtime.service_requests import ReportRequest
-from burst_report.needs import NEEDS, can_render
+from burst_report import NEEDS, can_render
 
 # How often a browser loads the page again, in seconds.
 _REFRESH_S = 30

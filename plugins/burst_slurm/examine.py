@@ -11,9 +11,8 @@ from pathlib import Path
 from burst.errors import ProviderError
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.fsd import format_fsd
-from burst_slurm.job_options import job_options
 from burst_slurm.jobs import Slurm
-from burst_slurm.settings import SlurmSettings
+from burst_slurm.settings import SlurmSettings, job_options
 
 _PROGRAMS = ("sbatch", "squeue", "scancel", "sinfo")
 

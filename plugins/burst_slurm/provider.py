@@ -18,9 +18,8 @@ from burst.model.finding import Finding
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstId, BurstSpec, BurstStatus, Phase
 from burst_slurm.examine import examine
-from burst_slurm.job_options import batch_script, job_options
 from burst_slurm.jobs import Slurm, SlurmJob, describe
-from burst_slurm.settings import SlurmSettings
+from burst_slurm.settings import SlurmSettings, batch_script, job_options
 from burst_slurm.states import FORGOTTEN, SETTLES_S, UNLISTED
 
 

@@ -36,9 +36,8 @@ from burst_vm.examine import examine
 from burst_vm.failures import Throttled
 from burst_vm.handover import Handover
 from burst_vm.listener import Listener
-from burst_vm.machines import TAGS, CloudVm, VmState, tags_of
+from burst_vm.machines import TAGS, CloudVm, SeenVm, VmState, status_of, tags_of
 from burst_vm.settings import PROJECT_OPTIONS, VmSettings
-from burst_vm.status import SeenVm, status_of
 from burst_vm.user_data import HOME, user_data
 
 FETCH_S = 900.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from burst.cli.burst_names import find_burst
+from burst.cli.typed_names import find_burst
 from burst.errors import BurstError
 
 FIRST, SECOND, THIRD = "burst-0-3fa9c1", "burst-0-3fb000", "burst-1-0a0a0a"

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from burst_replay.picture import draw
+from burst_replay.command import draw
 from burst_replay.report import PolicyResult
 
 NONE = PolicyResult(
@@ -38,7 +38,7 @@ def test_without_matplotlib_it_says_how_to_install_it() -> None:
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"
         "from pathlib import Path\n"
-        "from burst_replay.picture import draw\n"
+        "from burst_replay.command import draw\n"
         "draw(Path('a.png'), 'x', {})"
     )
     done = subprocess.run(

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from burst.config.usual_paths import VARIABLE
+from burst.config.file import VARIABLE
 from burst.kits import certificate
 from burst.model.lead import JobState
 from tests.cli.cli_harness import CliHarness, DaemonProcess, burst

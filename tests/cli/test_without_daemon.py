@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from burst.cli.target import Target
-from burst.config.usual_paths import LOOKED_FOR
+from burst.config.file import LOOKED_FOR
 from burst.errors import START_A_DAEMON, ConfigError
 from burst.model.jobid import format_f58
 from tests.cli.cli_harness import CliHarness, burst, open_harness

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from burst_ensemble.config.file import load_ensemble
 from burst_ensemble.core.algorithms import BUILT_IN
-from burst_ensemble.core.metrics import metrics
+from burst_ensemble.core.algorithms.triggers import metrics
 from burst_ensemble.runtime.algorithms import load_algorithms
 
 from tests.plugins.ensemble.core.ensembles import NOW, view

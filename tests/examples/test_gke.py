@@ -14,8 +14,8 @@ from pathlib import Path
 import msgspec
 import pytest
 from burst_gke.cloud import Cloud
-from burst_gke.names import Labels
 from burst_gke.provider import Dependencies, GkeProvider
+from burst_gke.resources import Labels
 from burst_gke.settings import GkeSettings
 
 from burst.cli.run_burst import command

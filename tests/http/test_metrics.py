@@ -14,8 +14,7 @@ from burst.core.provider_health import FailureRecord, Health
 from burst.core.worth.grades import ALL, Grade
 from burst.core.worth.periods import sum_of
 from burst.http.metrics.catalog import CATALOG, PREFIX
-from burst.http.metrics.collector import DaemonCollector
-from burst.http.metrics.from_snapshot import LIVE_STATES
+from burst.http.metrics.collector import LIVE_STATES, DaemonCollector
 from burst.lead import ServiceRequest
 from burst.model.burst import BurstId, State
 from burst.model.jobid import JobId

@@ -14,7 +14,7 @@ import pytest
 
 from burst import log
 from burst.config import Settings, parse
-from burst.config.usual_paths import LOOKED_FOR
+from burst.config.file import LOOKED_FOR
 from burst.core.plan.slots import DRAIN_TAG
 from burst.daemon import Daemon
 from burst.errors import ConfigError, LeadError, LeadGone, ServiceTaken, Unreadable

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""All metrics: name, kind, labels, meaning. docs/metrics.md is made from them.
+"""All metrics: name, kind, labels, meaning; and their values, before Prometheus' client
+makes text of them. docs/metrics.md is made from them.
 
 Names follow Prometheus' conventions: base units, `_total` for counters. No label has
 users, jobs or bursts, whose number is unlimited. Money is in the unit of the
@@ -8,8 +9,10 @@ prices, which has no name here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, NamedTuple
+
+from burst.model.distribution import Distribution
 
 PREFIX = "flux_burst_"
 
@@ -209,3 +212,36 @@ CATALOG: Mapping[str, Metric] = {
     for metric in group
 }
 """All metrics by name."""
+
+
+Labels = tuple[str, ...]
+Value = float | Distribution
+
+
+class Samples:
+    """Values of the metrics in CATALOG; any other name raises KeyError."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, dict[Labels, Value]] = {}
+
+    def put(self, name: str, value: Value, *labels: str) -> None:
+        """Set a value."""
+        assert len(labels) == len(CATALOG[name].labels), name
+        self.values.setdefault(name, {})[labels] = value
+
+    def put_all(
+        self,
+        name: str,
+        values: Mapping[Any, Value],
+        always: Iterable[Labels] = (),
+    ) -> None:
+        """Set values by `Labels`; 0 or an empty distribution for others in `always`.
+
+        If a series exists before anything happens, the first event shows as an
+        increase.
+        """
+        histogram = CATALOG[name].kind == "histogram"
+        for labels in always:
+            self.put(name, Distribution() if histogram else 0, *labels)
+        for labels, value in values.items():
+            self.put(name, value, *labels)

@@ -25,9 +25,8 @@ from burst_ensemble.core.intents import (
     RunCustom,
     SubmitJobs,
 )
-from burst_ensemble.core.job_rows import MemberState, count_never_taken
+from burst_ensemble.core.job_rows import MemberState, SizedReading, count_never_taken
 from burst_ensemble.core.member_job import find_group
-from burst_ensemble.core.reading import SizedReading
 from burst_ensemble.core.record import (
     Ensemble,
     EnsembleRecord,

@@ -2,23 +2,25 @@
 """Jobs of a member as they were read, and the statistics about them.
 
 The lead shows the jobs of its own members, an agent reports those of an external
-member; both are counted in the member's record in the same way.
+member; both are counted in the member's record in the same way. Mean and variance use
+Welford's method (Technometrics 4, 1962); quartiles and the median distance from the
+median are those of the latest 32 values, which are kept.
 """
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
 from burst.model.active_job import JobOutcome
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
-from burst_ensemble.algorithm import JobTally, QueueCounts
+from burst_ensemble.algorithm import JobTally, MemberReading, QueueCounts, Spread
 from burst_ensemble.core.intents import JobRef
-from burst_ensemble.core.reading import JobEvent, SizedReading, with_event
 from burst_ensemble.core.record import KNOWN_MOST, KnownJob, MemberRecord
 
 GROUP = "burst_group"
@@ -31,6 +33,12 @@ _UNSEEN = 300.0
 """Seconds for which a submitted job counts as new until the lead shows it. A lead that
 has lost its jobs never shows it."""
 _WAITING = (JobState.PRIORITY, JobState.SCHED)
+JobEvent = Literal["submit", "start", "finish", "exception"]
+"""The events of a job that are counted, in the words of its eventlog (RFC 21).
+`exception`: it ended, and its result is not `completed`; `finish` is counted only if
+it ran."""
+LATEST = 32
+"""The number of values that a Spread keeps."""
 _Time = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 
 
@@ -67,6 +75,13 @@ class JobsSeen(msgspec.Struct, frozen=True):
     in the reading alone, so that they are no reason to end the member or to submit
     fewer jobs. Those with a group are of this run, whatever the instance's clock says.
     """
+
+
+class SizedReading(MemberReading, frozen=True, kw_only=True):
+    """The reading of a member. One that cannot be read has none and is left alone."""
+
+    size: int = 0
+    """Nodes that it will have when all that is being made or drained is done."""
 
 
 class MemberState(msgspec.Struct, frozen=True):
@@ -223,3 +238,62 @@ def _queue(
     counts["inactive"] += sum(bool(job.counted) for job in rest)
     counts.update({state.value: number for state, number in more.items()})
     return QueueCounts(**counts)
+
+
+def with_value(spread: Spread, value: float) -> Spread:
+    """Return the spread with one value more."""
+    count = spread.count + 1
+    mean = spread.mean + (value - spread.mean) / count
+    # The sum of the squared distances from the mean.
+    squares = spread.variance * max(0, spread.count - 1)
+    squares += (value - spread.mean) * (value - mean)
+    latest = (*spread.latest[-LATEST + 1 :], round(value, 3))
+    return Spread(
+        count=count,
+        mean=mean,
+        variance=squares / (count - 1) if count > 1 else 0.0,
+        min=min(spread.min, value) if spread.count else value,
+        max=max(spread.max, value) if spread.count else value,
+        iqr=_iqr(latest),
+        mad=_mad(latest),
+        latest=latest,
+    )
+
+
+def with_event(
+    tally: JobTally,
+    event: JobEvent,
+    took: float = 0.0,
+    *,
+    success: bool = False,
+    failed: bool = False,
+) -> JobTally:
+    """Return the tally with one event more.
+
+    `took`: for `start`, the seconds since submit; for `finish`, those since start.
+    `success`: for `finish`, whether the job's result is `completed`. `failed`: for
+    `exception`, whether the job failed before it started, and so has no finish.
+    """
+    changes: dict[str, object] = {
+        "events": {**tally.events, event: tally.events.get(event, 0) + 1}
+    }
+    if event == "start":
+        changes["pending"] = with_value(tally.pending, took)
+    elif event == "finish":
+        changes["duration"] = with_value(tally.duration, took)
+    if event == "finish" or failed:
+        ended = "success" if success else "failed"
+        changes |= {ended: getattr(tally, ended) + 1, "finished": tally.finished + 1}
+    return msgspec.structs.replace(tally, **changes)
+
+
+def _iqr(values: tuple[float, ...]) -> float:
+    if len(values) < 2:
+        return 0.0
+    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
+    return high - low
+
+
+def _mad(values: tuple[float, ...]) -> float:
+    middle = statistics.median(values)
+    return statistics.median(abs(value - middle) for value in values)

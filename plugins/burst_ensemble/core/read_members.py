@@ -21,9 +21,9 @@ from burst_ensemble.core.job_rows import (
     JobRow,
     JobsSeen,
     MemberState,
+    SizedReading,
     count_jobs,
 )
-from burst_ensemble.core.reading import SizedReading
 from burst_ensemble.core.record import (
     Ensemble,
     Member,

@@ -27,7 +27,7 @@ import msgspec
 from burst.model.decision import count_nodes
 from burst_ensemble.algorithm import MemberDecision
 from burst_ensemble.config.spec import EnsembleSpec, MemberSpec
-from burst_ensemble.core.reading import SizedReading
+from burst_ensemble.core.job_rows import SizedReading
 from burst_ensemble.core.record import EnsembleRecord, MemberRecord
 
 

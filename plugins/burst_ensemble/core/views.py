@@ -15,8 +15,7 @@ from burst_ensemble.algorithm import (
     PeerView,
 )
 from burst_ensemble.config.spec import EnsembleSpec, JobSpec, MemberSpec
-from burst_ensemble.core.job_rows import MemberState
-from burst_ensemble.core.reading import SizedReading
+from burst_ensemble.core.job_rows import MemberState, SizedReading
 from burst_ensemble.core.record import EnsembleRecord, MemberRecord
 
 

@@ -43,8 +43,7 @@ from burst_ensemble.core.record import (
 from burst_ensemble.core.wishes import AlgorithmFault, Answer
 from burst_ensemble.runtime.actions import NO_CUSTOM, MemberActions
 from burst_ensemble.runtime.algorithms import AlgorithmCalls, Algorithms
-from burst_ensemble.runtime.client import DaemonClient
-from burst_ensemble.runtime.external import ExternalMembers
+from burst_ensemble.runtime.client import DaemonClient, ExternalMembers
 from burst_ensemble.runtime.files import EnsembleFiles
 from burst_ensemble.runtime.read_file import (
     check_offers,

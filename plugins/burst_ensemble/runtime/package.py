@@ -12,8 +12,7 @@ from burst.runtime.daemon_package import Method, PackageHost
 from burst.runtime.service_answers import Row
 from burst.runtime.snapshot import Snapshot
 from burst_ensemble.config.settings import ensemble_settings
-from burst_ensemble.runtime.client import IN_DAEMON, DaemonClient
-from burst_ensemble.runtime.external import load_external
+from burst_ensemble.runtime.client import IN_DAEMON, DaemonClient, load_external
 from burst_ensemble.runtime.service import EnsembleService
 
 NAME = "ensemble"

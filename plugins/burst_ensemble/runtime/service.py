@@ -31,9 +31,8 @@ from burst_ensemble.core.record import (
 )
 from burst_ensemble.core.report import ensemble_row
 from burst_ensemble.runtime.algorithms import Algorithms, load_algorithms
-from burst_ensemble.runtime.client import DaemonClient
+from burst_ensemble.runtime.client import DaemonClient, ExternalMembers, refuse_external
 from burst_ensemble.runtime.ensembles import Ensembles, MakeAlgorithms
-from burst_ensemble.runtime.external import ExternalMembers, refuse_external
 from burst_ensemble.runtime.store import EnsembleStore
 
 _Name = Annotated[str, msgspec.Meta(max_length=MAX_NAME)]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from burst_command import called
+from burst_command.protocol import noted, running
 
 from burst.errors import NotFound, Transient
 from burst.provider import Phase
@@ -48,7 +48,7 @@ def orphaned(says: Says, limit: float = 60.0) -> Iterator[subprocess.Popen[bytes
     place.mkdir(parents=True, mode=0o700)
     for each in (place.parent, place.parent.parent):
         each.chmod(0o700)
-    argv = called.noted([*says.settings.program, "begin"], place / "begin", limit)
+    argv = noted([*says.settings.program, "begin"], place / "begin", limit)
     child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, start_new_session=True)
     try:
         calls = says.path / "program.calls"
@@ -93,7 +93,7 @@ def test_it_is_killed_after_its_time_limit(slow: Says) -> None:
     note = slow.path / "shared" / "owner.site" / BURST / "begin"
     with orphaned(slow, limit=0.3):
         # timeout(1) kills itself with the program, which may end a little later.
-        wait_until(lambda: not called.running(note), "the program to be killed")
+        wait_until(lambda: not running(note), "the program to be killed")
     with pytest.raises(NotFound):
         provider.reap(spec.burst_id)
 
@@ -113,9 +113,9 @@ def test_another_process_is_none(tmp_path: Path, other: Callable[[str], str]) ->
     boot = Path("/proc/sys/kernel/random/boot_id").read_text()
     own = Path("/proc/self/stat").read_text() + boot
     note.write_text(own)
-    assert called.running(note) == os.getpid()
+    assert running(note) == os.getpid()
     note.write_text(other(own))
-    assert called.running(note) == 0
+    assert running(note) == 0
 
 
 def test_the_process_is_noted_before_the_program_runs(slow: Says) -> None:
@@ -125,4 +125,4 @@ def test_the_process_is_noted_before_the_program_runs(slow: Says) -> None:
     assert note.read_text().endswith(
         Path("/proc/sys/kernel/random/boot_id").read_text()
     )
-    assert called.running(note) == 0
+    assert running(note) == 0

@@ -10,8 +10,12 @@ from burst_ensemble.core.intents import JobRef
 from burst_ensemble.core.job_rows import JobRow
 from burst_ensemble.core.member_job import run_of
 from burst_ensemble.core.record import Ensemble, EnsembleStart, MemberRecord
-from burst_ensemble_agent.member import AgentMember
-from burst_ensemble_agent.report import REPORT_VERSION, AgentNodes, AgentReport
+from burst_ensemble_agent.report import (
+    REPORT_VERSION,
+    AgentMember,
+    AgentNodes,
+    AgentReport,
+)
 
 from burst.model.lead import JobState
 from tests.plugins.ensemble.core import ensembles

@@ -13,7 +13,7 @@ from burst_ensemble.algorithm import MemberDecision, MemberView, Memory
 from burst_ensemble.config.spec import EnsembleLimits, EnsembleSpec, JobSpec
 from burst_ensemble.core.algorithms import BUILT_IN
 from burst_ensemble.core.intents import JobRef
-from burst_ensemble.core.reading import SizedReading
+from burst_ensemble.core.job_rows import SizedReading
 from burst_ensemble.core.record import MemberRecord
 from burst_ensemble_replay.member import (
     NodeTimes,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from burst_gke.permissions import ON_VMS, permissions
+from burst_gke.examine import ON_VMS, permissions
 
 from burst.model.finding import Level
 from tests.plugins.gke.apis import Google

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from burst_gke.names import Labels, label_value, name_of
+from burst_gke.resources import Labels, label_value, name_of
 from hypothesis import given
 from hypothesis import strategies as st
 

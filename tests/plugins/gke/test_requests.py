@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from burst_gke.names import Labels
 from burst_gke.requests import (
     cluster_request,
     life_of,
@@ -16,6 +15,7 @@ from burst_gke.requests import (
     pod_settings,
     with_lease,
 )
+from burst_gke.resources import Labels
 from google.cloud.container_v1.types import (
     Cluster,
     CreateClusterRequest,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from burst_local.units import Units
+from burst_local.cgroups import Units
 
 from burst.errors import Refused
 from burst.model.finding import Level

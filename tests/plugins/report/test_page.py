@@ -6,8 +6,8 @@ from __future__ import annotations
 from html.parser import HTMLParser
 
 import pytest
+from burst_report.figures import quantile
 from burst_report.page import render_report
-from burst_report.words import quantile
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 

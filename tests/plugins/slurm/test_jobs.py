@@ -10,8 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from burst_slurm.job_options import batch_script
-from burst_slurm.settings import SlurmSettings
+from burst_slurm.settings import SlurmSettings, batch_script
 from burst_slurm.states import SETTLES_S
 
 from burst.config import convert

@@ -22,8 +22,7 @@ from burst_ensemble.config.spec import (
 )
 from burst_ensemble.core.algorithms import BUILT_IN
 from burst_ensemble.core.controller import EnsembleStep, take_step
-from burst_ensemble.core.job_rows import JobRow, MemberState
-from burst_ensemble.core.reading import SizedReading
+from burst_ensemble.core.job_rows import JobRow, MemberState, SizedReading
 from burst_ensemble.core.record import EnsembleRecord
 from burst_ensemble.core.views import take_in
 from burst_ensemble.core.wishes import Answer

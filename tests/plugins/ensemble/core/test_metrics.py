@@ -15,9 +15,9 @@ from burst_ensemble.algorithm import (
     draw,
     shuffled,
 )
+from burst_ensemble.core.algorithms.triggers import holds, metrics, parse_when
 from burst_ensemble.core.controller import new_record
-from burst_ensemble.core.metrics import holds, metrics, parse_when
-from burst_ensemble.core.reading import LATEST, with_event, with_value
+from burst_ensemble.core.job_rows import LATEST, with_event, with_value
 from burst_ensemble.core.record import Ensemble, EnsembleStart
 from burst_ensemble.core.report import member_row
 from burst_ensemble.core.views import make_views

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from burst_ensemble.algorithm import JobGroup, JobTally, MemberView
-from burst_ensemble.core.job_rows import JobsSeen, count_jobs
-from burst_ensemble.core.reading import SizedReading
+from burst_ensemble.core.job_rows import JobsSeen, SizedReading, count_jobs
 from burst_ensemble.core.record import MemberRecord
 
 from burst.model.lead import JobState

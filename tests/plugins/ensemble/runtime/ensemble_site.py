@@ -15,8 +15,7 @@ from burst_ensemble.core.record import (
     MemberRecord,
     Seen,
 )
-from burst_ensemble.runtime.client import DaemonClient
-from burst_ensemble.runtime.external import ExternalMembers
+from burst_ensemble.runtime.client import DaemonClient, ExternalMembers
 from burst_ensemble.runtime.service import EnsembleService
 
 from burst.config.convert import convert

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Functions that complete names of bursts, jobs, providers and slots in a shell.
+"""Names of bursts, jobs, providers and slots as a person types them.
 
-Each is given to click as `shell_complete`, and asks the daemon. An error gives no names
-and no message: a person who presses Tab wants nothing else on the screen.
+An id may be whole, a prefix of the id, or `last`. The functions that complete names in
+a shell are given to click as `shell_complete`, and ask the daemon. An error gives no
+names and no message: a person who presses Tab wants nothing else on the screen.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
+import re
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,6 +20,46 @@ import click
 from burst.cli.listing import Row
 from burst.cli.target import Target
 from burst.errors import BurstError
+
+LAST = "last"
+"""Typed in place of an id: the burst that was made last."""
+_WHOLE = re.compile(r".+-[0-9a-f]{6}")
+
+
+def find_burst(typed: str, look: Callable[[], Row], also: str = "") -> str:
+    """Return the id of the burst that a person typed.
+
+    `look` returns what `burst status` shows, with the bursts in the order in which they
+    were made; it is not called for a whole id, which may be that of a burst whose
+    record cannot be read. A prefix that live bursts have is not one of ended bursts.
+    Raises BurstError if several ids begin with the text, if none does, and for `last`
+    if there is no burst. `also` is added to the error if none does.
+    """
+    if _WHOLE.fullmatch(typed):
+        return typed
+    rows = look()["bursts"]
+    if typed == LAST:
+        if not rows:
+            raise BurstError("there is no burst", "burst status -a lists ended ones")
+        return str(rows[-1]["id"])
+    ids = [str(row["id"]) for row in rows]
+    live = [str(row["id"]) for row in rows if row["state"] != "inactive"]
+    found = _beginning_with(typed, live) or _beginning_with(typed, ids)
+    if not found:
+        names = ", ".join(sorted(live)) or "none"
+        raise BurstError(f"there is no burst {typed!r}{also}", f"live bursts: {names}")
+    if len(found) > 1:
+        raise BurstError(
+            f"{typed} matches {len(found)} bursts: {', '.join(found)}",
+            "type more of the id",
+        )
+    return found[0]
+
+
+def _beginning_with(typed: str, ids: list[str]) -> list[str]:
+    """Return the ids that begin with the text, which is not empty."""
+    return sorted(each for each in ids if typed and each.startswith(typed))
+
 
 LONGEST_S = 1.5
 """Seconds that one completion may take; a person waits for each Tab."""
