@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
-from burst.core.provider_health import Verb
+from burst.core.provider_health import WORKS, Outcome, Verb
 from burst.core.world import World
 from burst.http.metrics.samples import Samples
 from burst.model.burst import Result
 from burst.runtime.tally import STAGES, Tally
+
+_ERRORS = [each.value for each in Outcome if each not in {*WORKS, Outcome.PENDING}]
 
 
 def add_tally(samples: Samples, tally: Tally, world: World | None) -> None:
@@ -29,4 +31,5 @@ def add_tally(samples: Samples, tally: Tally, world: World | None) -> None:
     samples.put_all("stage_duration_seconds", dict(tally.stages), stages)
     calls = [(name, verb.value) for name in providers for verb in Verb]
     samples.put_all("provider_call_duration_seconds", dict(tally.calls), calls)
-    samples.put_all("provider_call_errors_total", dict(tally.call_errors))
+    errors = [(*call, kind) for call in calls for kind in _ERRORS]
+    samples.put_all("provider_call_errors_total", dict(tally.call_errors), errors)
