@@ -90,7 +90,10 @@ def _tell(kept: Path, bursts: Sequence[str], deleted: Sequence[Path]) -> None:
     click.echo(f"{kept}: the previous one, for what joins before the lead restarts")
     for old in deleted:
         click.echo(f"{old}: deleted, as the lead has been restarted since")
-    click.echo("restart the lead and its own nodes, then delete the previous one")
+    click.echo(
+        "copy the new one to own hosts of the lead that have files of their own,"
+        " restart them and the lead, then delete the previous one"
+    )
     if bursts:
         click.echo(f"lose the lead for good at its restart: {', '.join(bursts)}")
 

@@ -296,7 +296,8 @@ def _how_to_drop_frobnicator(
         yield "\nIf a lead runs that has burst's frobnicator in its configuration, it"
         yield "refuses each job that is submitted until it has none."
     if directories.environment:
-        yield "If the piece was merged into a file of its own, take it out there first."
+        yield "First take [ingest.frobnicator] out of the lead's own file if it is"
+        yield "there, as in broker.toml of `burst lead init`."
     if last_queues:
         yield "No named queues are left. Flux accepts that only at a restart: do not"
         yield "have it reload its configuration, and restart it now."

@@ -66,9 +66,9 @@ _EVENT = re.compile(
 )
 _CERTIFICATE = (
     "the lead does not accept its certificate, as the lead was started with another:"
-    " put that one back, or restart the lead with this one (`burst doctor` checks"
-    " whether the lead listens at that address; a proxy without a lead behind it looks"
-    " the same)"
+    " after `burst keygen --rotate` take the burst down; else put that one back, or"
+    " restart the lead with this one (`burst doctor` checks whether the lead listens at"
+    " that address; a proxy without a lead behind it looks the same)"
 )
 _NO_CURVE = (
     "what listens at {peer} speaks ZeroMQ without CURVE: it is not the lead, or one of"

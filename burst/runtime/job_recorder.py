@@ -85,16 +85,15 @@ class JobRecorder:
         self._thread.join()
 
     def _run(self) -> None:
-        failed = False
-        while event := self._events.get():
-            if failed:
-                continue
-            try:
+        try:
+            _end_cut_line(self._file)
+            while event := self._events.get():
                 self._write(msgspec.json.encode(event) + b"\n")
-            except OSError as error:
-                failed = True
-                text = "jobs are not recorded until the daemon starts again: %s: %s"
-                log.say(text, self.path, error.strerror, level=logging.WARNING)
+        except OSError as error:
+            text = "jobs are not recorded until the daemon starts again: %s: %s"
+            log.say(text, self.path, error.strerror, level=logging.WARNING)
+            while self._events.get():
+                pass
         self._file.close()
 
     def _write(self, line: bytes) -> None:
@@ -118,17 +117,20 @@ def _numbered(path: Path, number: int) -> Path:
 
 
 def _open(path: Path) -> io.FileIO:
-    """Return a file to append lines to, after the end of a line that was cut.
+    """Return a file to append lines to."""
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+    return io.FileIO(descriptor, "ab+")
+
+
+def _end_cut_line(file: io.FileIO) -> None:
+    """Have the next line begin after a line that was cut, so that only that is lost.
 
     The machine may have crashed, or the disk may have been full, in the middle of a
-    line. Only that line is lost.
+    line. Raises OSError, as the disk may still be full.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
-    file = io.FileIO(descriptor, "ab+")
     size = file.seek(0, os.SEEK_END)
-    if size and os.pread(descriptor, 1, size - 1) != b"\n":
+    if size and os.pread(file.fileno(), 1, size - 1) != b"\n":
         file.write(b"\n")
-    return file
 
 
 def _last_timestamp(path: Path) -> float:

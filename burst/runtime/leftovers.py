@@ -44,7 +44,8 @@ class Leftovers:
         if table is None:
             raise ConfigError(
                 f"there is no provider {name} in the settings",
-                "there are " + (", ".join(settings.providers) or "none"),
+                f"there are {', '.join(settings.providers) or 'none'}; use -c to name"
+                " the daemon's settings file, in which it is",
             )
         self._name, self._table = name, table
         self._provider = provider_registry.load_provider(name, table, _NOBODY)

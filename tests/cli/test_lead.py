@@ -126,7 +126,7 @@ def test_a_certificate_is_replaced_and_the_one_before_is_kept(place: Path) -> No
     assert done.lines[0].endswith(
         f"certificate of site, fingerprint {made.fingerprint}"
     )
-    assert "restart the lead" in done.stdout
+    assert "copy the new one to own hosts" in done.stdout
     for secret in (before.secret, made.secret):
         assert secret.decode() not in done.stdout
     again = burst("keygen", str(path), "--rotate", "--name", "b", "--uri", NO_LEAD)

@@ -123,7 +123,10 @@ def test_what_could_hit_another_leads_bursts_is_refused(
 
 def test_a_provider_that_there_is_not(gc: Run) -> None:
     error = gc("--any-owner", name="nowhere").error
-    assert error == ("there is no provider nowhere in the settings; there are here")
+    assert error == (
+        "there is no provider nowhere in the settings; there are here; use -c to name"
+        " the daemon's settings file, in which it is"
+    )
 
 
 def test_what_is_left_is_an_error_and_the_same_command_continues() -> None:

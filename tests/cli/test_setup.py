@@ -263,6 +263,7 @@ def test_nothing_is_removed_under_a_lead_that_cannot_be_asked(
     removed = burst(*place, "--remove", "--uri", f"local://{home}/none")
     assert removed.status == 0, removed.stderr
     assert "If a lead runs that has burst's frobnicator" in removed.stdout
+    assert "out of the lead's own file if it is" in removed.stdout
     assert "restart it now" in removed.stdout
 
 

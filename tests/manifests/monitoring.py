@@ -59,6 +59,19 @@ CASES: Mapping[str, AlertCase] = {
     "BurstBudgetSpent": _one("budget_used_ratio", "1x120", "0.99x120", budget="all"),
 }
 """By alert; a value each minute for two hours, in promtool's notation."""
+ONE_DOWN = AlertCase(
+    {"up": "1x60 0x60", "flux_burst_build_info": "1x60"},
+    {"up": "1x120", "flux_burst_build_info": "1x120"},
+)
+"""BurstDaemonDown for one of several daemons."""
+
+
+def of_lead(lead: str, series: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the series as Prometheus has them of one of several leads."""
+    for text, values in series.items():
+        name, _, labels = text.rstrip("}").partition("{")
+        several = ", ".join(filter(None, (labels, f'instance="{lead}"')))
+        yield f"{name}{{{several}}}", values
 
 
 def rules() -> list[dict[str, Any]]:

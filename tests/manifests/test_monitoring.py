@@ -4,6 +4,7 @@
 import json
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ import yaml
 from burst.config import parse
 from tests.manifests.monitoring import (
     CASES,
+    ONE_DOWN,
     PART,
     SERIES,
     filled,
     labels_in,
+    of_lead,
     panels,
     queries,
     rule_groups,
@@ -120,36 +123,51 @@ def test_the_component_fits_the_overlay_whose_lead_is_a_job(tmp_path: Path) -> N
     assert json.loads(dashboard["data"]["flux-burst.json"])["panels"] == panels()
 
 
+def alert_test(
+    rule: dict[str, Any], series: Mapping[str, str], fired: Mapping[str, str] | None
+) -> dict[str, Any]:
+    """Return a test for promtool; `fired` has the labels of the alert, if it fires."""
+    expected = fired is not None and {
+        "exp_labels": {**rule["labels"], **fired},
+        "exp_annotations": {
+            key: filled(text, fired) for key, text in rule["annotations"].items()
+        },
+    }
+    inputs = [{"series": key, "values": each} for key, each in series.items()]
+    name = rule["alert"]
+    alert = {"eval_time": "110m", "alertname": name, "exp_alerts": [expected]}
+    if not expected:
+        alert["exp_alerts"] = []
+    return {"interval": "1m", "input_series": inputs, "alert_rule_test": [alert]}
+
+
+def check_with_promtool(directory: Path, tests: list[dict[str, Any]]) -> None:
+    (directory / "rules.yml").write_text(json.dumps(rule_groups()))
+    script = {"rule_files": ["rules.yml"], "evaluation_interval": "1m", "tests": tests}
+    (directory / "tests.yml").write_text(json.dumps(script))
+    for words in (["check", "rules", "rules.yml"], ["test", "rules", "tests.yml"]):
+        done = run_captured(["promtool", *words], cwd=directory)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.programs
 @pytest.mark.prometheus
 def test_each_alert_fires_when_it_should_and_then_only(tmp_path: Path) -> None:
-    (tmp_path / "rules.yml").write_text(json.dumps(rule_groups()))
     tests: list[dict[str, Any]] = []
     for rule in rules():
-        case, name = CASES[rule["alert"]], rule["alert"]
-        expected = {
-            "exp_labels": {**rule["labels"], **case.labels},
-            "exp_annotations": {
-                key: filled(text, case.labels)
-                for key, text in rule["annotations"].items()
-            },
-        }
-        for series, fired in ((case.fires, [expected]), (case.calm, [])):
-            tests.append(
-                {
-                    "interval": "1m",
-                    "input_series": [
-                        {"series": key, "values": values}
-                        for key, values in series.items()
-                    ],
-                    "alert_rule_test": [
-                        {"eval_time": "110m", "alertname": name, "exp_alerts": fired}
-                    ],
-                }
-            )
-    script = {"rule_files": ["rules.yml"], "evaluation_interval": "1m", "tests": tests}
-    (tmp_path / "tests.yml").write_text(json.dumps(script))
-    for words in (["check", "rules", "rules.yml"], ["test", "rules", "tests.yml"]):
-        done = run_captured(["promtool", *words], cwd=tmp_path)
-        assert done.returncode == 0, done.stdout + done.stderr
+        case = CASES[rule["alert"]]
+        tests.append(alert_test(rule, case.fires, case.labels))
+        tests.append(alert_test(rule, case.calm, None))
+    check_with_promtool(tmp_path, tests)
     assert len(tests) == 2 * len(rules()) >= 26
+
+
+@pytest.mark.programs
+@pytest.mark.prometheus
+def test_what_is_wrong_with_one_lead_is_not_hidden_by_another(tmp_path: Path) -> None:
+    tests: list[dict[str, Any]] = []
+    for rule in rules():
+        case = {**CASES, "BurstDaemonDown": ONE_DOWN}[rule["alert"]]
+        series = dict([*of_lead("a", case.fires), *of_lead("b", case.calm)])
+        tests.append(alert_test(rule, series, {**case.labels, "instance": "a"}))
+    check_with_promtool(tmp_path, tests)

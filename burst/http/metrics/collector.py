@@ -26,7 +26,7 @@ from burst.config import BudgetSettings
 from burst.core import cost
 from burst.core.behaviour import behaviour_of
 from burst.core.provider_calls import is_overdue, is_past_lease
-from burst.core.provider_health import FailureKind, Health, Verb
+from burst.core.provider_health import WORKS, FailureKind, Health, Outcome, Verb
 from burst.core.report import slot_rows
 from burst.core.world import World
 from burst.core.worth.accounts import budgets_at
@@ -42,6 +42,8 @@ from burst.model.reason import Reason
 from burst.runtime.daemon_state import DaemonState
 from burst.runtime.snapshot import Snapshot
 from burst.runtime.tally import STAGES, Tally
+
+_ERRORS = [each.value for each in Outcome if each not in {*WORKS, Outcome.PENDING}]
 
 
 class DaemonCollector(Collector):
@@ -119,7 +121,8 @@ def add_tally(samples: Samples, tally: Tally, world: World | None) -> None:
     samples.put_all("stage_duration_seconds", dict(tally.stages), stages)
     calls = [(name, verb.value) for name in providers for verb in Verb]
     samples.put_all("provider_call_duration_seconds", dict(tally.calls), calls)
-    samples.put_all("provider_call_errors_total", dict(tally.call_errors))
+    errors = [(*call, kind) for call in calls for kind in _ERRORS]
+    samples.put_all("provider_call_errors_total", dict(tally.call_errors), errors)
 
 
 QUARANTINED = "quarantined"
