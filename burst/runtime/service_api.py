@@ -221,6 +221,8 @@ class ServiceApi:
         if text is None:
             raise BurstError(
                 f"{burst.id} is in state {burst.state.value} and left no output",
-                "output is kept once what runs there has ended",
+                f"burst explain {burst.id} says why it ended without one"
+                if burst.exception
+                else "output is kept once what runs there has ended",
             )
         return {"burst": burst.id, "exit_status": burst.exit_status, "text": text}

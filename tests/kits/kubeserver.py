@@ -4,6 +4,7 @@
 import json
 import queue
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -58,6 +59,8 @@ class Said:
         """What was sent with it; None if nothing was."""
         self.warnings: list[str] = []
         """Texts, each sent with every answer in a Warning header of its own."""
+        self.ahead = 0.0
+        """Seconds by which its clock is ahead of this host's."""
 
     def answer(self, method: str, path: str, *answers: tuple[int, Any]) -> None:
         """Answer so, one after the other, the last again and again."""
@@ -125,6 +128,11 @@ class _Answering(BaseHTTPRequestHandler):
             self.wfile.write(b"0\r\n\r\n")
 
     do_GET = do_POST = do_PATCH = do_DELETE = reply  # noqa: N815
+
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        """Return its time for the Date header."""
+        ahead = cast(_Server, self.server).said.ahead
+        return super().date_time_string(timestamp or time.time() + ahead)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         """Say nothing."""

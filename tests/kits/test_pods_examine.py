@@ -66,6 +66,15 @@ def test_a_lead_that_needs_systemd_on_its_followers_is_refused(
     assert "set [systemd] enable = false" in said
 
 
+def test_another_user_than_the_leads_runs_isolated_bursts_alone(
+    server: Said, lead: LeadIdentity
+) -> None:
+    other = replace(lead, owner_userid=499)
+    [said] = examine(server, other)[Level.WRONG]
+    assert "the lead runs as 499" in said
+    assert not examine(server, other, mode="isolated")[Level.WRONG]
+
+
 def test_all_is_well(server: Said, lead: LeadIdentity) -> None:
     found = examine(server, lead)
     assert not found[Level.WRONG] + found[Level.NOTE]

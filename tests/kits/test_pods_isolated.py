@@ -254,6 +254,8 @@ def test_a_pod_that_finds_no_node_is_a_failure_though_the_lead_runs() -> None:
 
 CRASHED = pod(0, "Failed", ended={"exitCode": 1, "reason": "Error"})
 EVICTED = pod(0, "Failed", status={"reason": "Evicted"})
+DELETED = pod(0, "Failed", ended={"exitCode": 137})
+DELETED["metadata"]["deletionTimestamp"] = EARLIER
 ODD = pod(0, "Succeeded", ended={"message": "what?"})
 BAD_INIT = {"name": "stage", "state": {"terminated": {"exitCode": 7}}}
 UNPREPARED = pod(0, "Failed", status={"initContainerStatuses": [BAD_INIT]})
@@ -266,6 +268,7 @@ NONE = "ended without a result: exit status"
         (CRASHED, "broker.crit: no\n", f"{NONE} 1: broker.crit: no"),
         (EVICTED, "", "was evicted by its node"),
         (ODD, "", f"{NONE} 0: its log is empty"),
+        (DELETED, "rc2.0: Hangup\n", "was deleted before it had a result"),
         (
             UNPREPARED,
             "its log is empty",

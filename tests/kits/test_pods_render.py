@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from burst.errors import Refused
+from burst.errors import Refused, SpecRefused
 from burst.kits import certificate
 from burst.kits.kube.kinds import annotations_of, name_of
 from burst.kits.pods import OfferTable, offers
@@ -48,6 +48,17 @@ def test_followers_that_need_systemd_are_refused_before_anything_is_made(
     with pytest.raises(Refused, match="a pod has no systemd") as refused:
         render(needs, SETTINGS, TAGS, 0)
     assert "no [exec] service" in refused.value.advice
+
+
+def test_followers_of_another_user_than_the_leads_are_refused(spec: BurstSpec) -> None:
+    def owned_by(userid: int) -> BurstSpec:
+        return replace(spec, lead=replace(spec.lead, owner_userid=userid))
+
+    with pytest.raises(SpecRefused, match="the lead runs as 499") as refused:
+        render(owned_by(499), SETTINGS, TAGS, 0)
+    assert "set user = 499" in refused.value.advice
+    assert render(owned_by(1000), SETTINGS, TAGS, 0)
+    assert render(owned_by(499), replace(SETTINGS, user=None), TAGS, 0)
 
 
 @pytest.mark.parametrize("form", ["job", "operator"])

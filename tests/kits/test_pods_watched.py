@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The bursts of a provider that is kept: what changed is read, no more."""
 
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -79,6 +81,30 @@ def test_why_a_broker_does_not_join_is_told_until_it_has(namespace: Namespace) -
     clock.now += 900
     first, _ = bursts.observe()
     assert not first.why
+
+
+@pytest.mark.parametrize("ahead", [-3600.0, 0.0, 3600.0])
+def test_pods_wait_for_nodes_by_the_clock_of_the_api_server(
+    namespace: Namespace, ahead: float
+) -> None:
+    """This host's clock may be wrong, and pods would seem to wait for an hour."""
+
+    def phase_after(waited: float) -> Phase:
+        since = time.time() + ahead - waited
+        condition = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "lastTransitionTime": f"{datetime.fromtimestamp(since, UTC):%FT%TZ}",
+        }
+        waits = pod(BURSTS[0])
+        waits["status"] = {"phase": "Pending", "conditions": [condition]}
+        namespace.serve(PODS, waits)
+        return bursts_in(namespace.server).observe()[0].phase
+
+    namespace.server.ahead = ahead
+    assert phase_after(0) is Phase.PENDING
+    assert phase_after(400) is Phase.FAILED  # `schedule` is 300 s
 
 
 def test_the_log_of_a_crashed_broker_is_read_once(namespace: Namespace) -> None:

@@ -31,14 +31,27 @@ def test_the_output_of_an_isolated_burst_is_its_users_too():
     assert asking.ask("output", guest=True, id=name) == expected
 
 
+def test_a_burst_that_was_taken_down_has_no_output():
+    asking = Asking(modes=BOTH)
+    asking.sim.provider.ends_with = None
+    wanted = {"kind": "command", "command": ["true"]}
+    (name,) = asking.ask("request", nodes=2, isolated=wanted)["bursts"]
+    asking.ask("down", burst=name)
+    asking.sim.tick()
+    with pytest.raises(BurstError, match="left no output") as ended:
+        asking.ask("output", id=name)
+    assert ended.value.advice == f"burst explain {name} says why it ended without one"
+
+
 def test_the_output_of_another_is_not_told():
     asking = Asking(modes=BOTH)
     with pytest.raises(BurstError, match=r"at `\$.isolated.kind`"):
         asking.ask("request", nodes=2, isolated={"kind": "party"})
     wanted = {"kind": "command", "command": ["true"]}
     (name,) = asking.ask("request", nodes=2, isolated=wanted)["bursts"]
-    with pytest.raises(BurstError, match="left no output"):
+    with pytest.raises(BurstError, match="left no output") as early:
         asking.ask("output", id=name)
+    assert "once what runs there has ended" in early.value.advice
     with pytest.raises(BurstError, match="no isolated burst has that id"):
         asking.ask("output", guest=True, id=name)
     with pytest.raises(BurstError, match="no isolated burst has that id"):

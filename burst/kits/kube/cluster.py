@@ -14,6 +14,7 @@ from burst.kits.kube.connect import (
     ApiConnection,
     ApiRequest,
     ApiResponse,
+    time_of,
     warnings_of,
 )
 from burst.kits.kube.faults import ApiCall, explain, is_absent, is_taken
@@ -33,6 +34,8 @@ _MERGE = {"Content-Type": "application/merge-patch+json"}
 _JSON = {"Content-Type": "application/json"}
 _PAGE = 500
 _MOST_PAGES = 100
+# An answer tells whole seconds, and is read some time after it was sent.
+_DIFFERS_S = 10.0
 _LONGEST_LOG = 16 * 1024 * 1024
 
 
@@ -52,6 +55,15 @@ class Cluster:
     ) -> None:
         self._connection = ApiConnection(access, clock)
         self._timeout = timeout
+        self._ahead = 0.0
+
+    @property
+    def ahead(self) -> float:
+        """Seconds by which the API server's clock is ahead of this host's.
+
+        It is of the last answer, and 0 if they differ by less than `_DIFFERS_S`.
+        """
+        return self._ahead
 
     @property
     def access(self) -> Access:
@@ -374,7 +386,12 @@ class Cluster:
 
     def _send(self, method: str, path: str, **more: Any) -> ApiResponse:
         fields = {"timeout": self._timeout, **more}
-        return self._connection.send(ApiRequest(method=method, path=path, **fields))
+        request = ApiRequest(method=method, path=path, **fields)
+        answer = self._connection.send(request)
+        there = time_of(answer)
+        ahead = 0.0 if there is None else there - time.time()
+        self._ahead = ahead if abs(ahead) >= _DIFFERS_S else 0.0
+        return answer
 
 
 def _checked(answer: ApiResponse, attempt: ApiCall) -> ApiResponse:

@@ -19,6 +19,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlencode
 
@@ -79,6 +80,18 @@ def warnings_of(answer: ApiResponse) -> list[str]:
     """Return the texts of an answer's Warning header (RFC 7234, section 5.5)."""
     said = next((v for k, v in answer.headers.items() if k.lower() == "warning"), "")
     return [re.sub(r"\\(.)", r"\1", text) for text in _WARNING.findall(said)]
+
+
+def time_of(answer: ApiResponse) -> float | None:
+    """Return the API server's time, in seconds since the epoch; None if it is unknown.
+
+    It is the Date header (RFC 9110, section 6.6.1), in whole seconds.
+    """
+    text = next((v for k, v in answer.headers.items() if k.lower() == "date"), "")
+    try:
+        return parsedate_to_datetime(text).timestamp()
+    except ValueError:
+        return None
 
 
 class _PluginFailedError(Exception):

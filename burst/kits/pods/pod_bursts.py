@@ -75,7 +75,7 @@ class PodBursts:
         self._tags = tags
         self._clock = clock
         self._source = WatchedBursts(cluster, settings, tags)
-        self._observer = Observer(cluster, settings, self._source, clock)
+        self._observer = Observer(cluster, settings, self._source, self._time_there)
         self._creator = Creator(cluster, settings.namespace, tags)
         self._resizer = Resizer(cluster, settings, tags, self._creator)
         self._reaper = Reaper(cluster, settings, tags)
@@ -137,7 +137,7 @@ class PodBursts:
         """
         try:
             with self._in_namespace():
-                self._reaper.reap(burst_id, self._clock(), force=force)
+                self._reaper.reap(burst_id, self._time_there(), force=force)
         except NoNamespace as error:
             raise NotFound(error.what) from error
 
@@ -162,6 +162,13 @@ class PodBursts:
         guest = find_guest(user, self._settings) if user else None
         probe = Probe(self.cluster, self._settings, self._tags, guest=guest)
         return probe.run(lead, tell)
+
+    def _time_there(self) -> float:
+        """Return the API server's time, to compare with the times of its objects.
+
+        This host's clock may be wrong by minutes: pods would seem to wait for too long.
+        """
+        return self._clock() + self.cluster.ahead
 
     @contextmanager
     def _in_namespace(self) -> Iterator[None]:

@@ -29,7 +29,7 @@ from burst.kits.pods.status.owned import judge_owners
 from burst.kits.pods.template.multi_user import check_lead, config_data
 from burst.kits.pods.template.munge import munge_data
 from burst.kits.pods.template.pod import memory_limit
-from burst.kits.pods.template.render import refuse_systemd
+from burst.kits.pods.template.render import refuse_systemd, refuse_user
 from burst.model.finding import Finding, Level, note, ok, wrong
 from burst.model.host import is_loopback
 from burst.model.lead import LeadIdentity
@@ -103,6 +103,8 @@ def examine_lead(settings: PodSettings, lead: LeadIdentity) -> Iterator[Finding]
     yield _judge_endpoint(lead)
     try:
         refuse_systemd(lead)
+        if settings.mode == "joined":
+            refuse_user(lead, settings)
     except Refused as error:
         yield wrong(error.what, error.advice)
     yield from _judge_guests(settings, lead)

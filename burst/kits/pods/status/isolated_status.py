@@ -128,6 +128,8 @@ def _failure(found: BurstObjects, log: str) -> str:
         disrupted = disruption_of(pod)
         if disrupted:
             return f"{name_of(pod)} {disrupted}"
+        if is_ending(pod):
+            return f"{name_of(pod)} was deleted before it had a result"
         ended = state_of(pod).get("terminated") or {}
         before = end_of_init(first_unready_init(pod) or {})
         if before and not ended:

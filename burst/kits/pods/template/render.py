@@ -42,6 +42,21 @@ def refuse_systemd(lead: LeadIdentity) -> None:
         )
 
 
+def refuse_user(lead: LeadIdentity, settings: PodSettings) -> None:
+    """Raise SpecRefused if followers would run as another user than the lead.
+
+    flux-shell there accepts no job that another user has signed, so all jobs fail.
+    """
+    owner = lead.owner_userid
+    if owner is not None and settings.user not in (None, owner):
+        raise SpecRefused(
+            f"followers would run as user {settings.user} and the lead runs as {owner},"
+            " so Flux would fail each job on them",
+            f"set user = {owner}, which the image must have in /etc/passwd; isolated"
+            " bursts may have another user",
+        )
+
+
 def render(
     spec: BurstSpec, settings: PodSettings, tags: Tags, now: float, first: int = 0
 ) -> list[Manifest]:
@@ -77,6 +92,7 @@ def _render_joined(
     meta: Manifest, spec: BurstSpec, settings: PodSettings, seconds: int
 ) -> list[Manifest]:
     refuse_systemd(spec.lead)
+    refuse_user(spec.lead, settings)
     try:
         if settings.form == "operator":
             before = [operator.render_marker(meta)]
