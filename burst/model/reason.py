@@ -402,6 +402,10 @@ class Reason(enum.Enum):
     SLOTS_DRAINED = _offer(
         "it cannot use {ranks!i} of rank slots, drained by hand: {why}", passing=False
     )
+    SLOTS_UNSCHEDULED = _offer(
+        "it cannot use {ranks!i} of rank slots, which Flux's scheduler does not have",
+        passing=False,
+    )
     LEASE_SHORT = _never_offered(
         "its bursts run jobs for at most {most}; the job may run for longer"
     )
