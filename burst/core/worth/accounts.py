@@ -274,11 +274,15 @@ def _shown(before: int, burst: Burst, world: World) -> int:
     if view is None or view.trouble or not view.read_at:
         return before
     status = status_of(burst, world)
-    if status is None or status.failure is Failure.CAPACITY:
+    if status is None:
         return 0
+    if status.has_nodes and burst.resize is None:
+        return burst.lease.nodes
+    without = {FollowerPhase.PENDING}
+    if status.failure is Failure.CAPACITY:
+        without.add(FollowerPhase.FAILED)
     followers = status.followers
-    pending = FollowerPhase.PENDING
-    shown = sum(each.has_node or each.phase is not pending for each in followers)
+    shown = sum(each.has_node or each.phase not in without for each in followers)
     return min(shown, burst.lease.nodes)
 
 

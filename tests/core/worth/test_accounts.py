@@ -19,6 +19,8 @@ from burst.core.worth.life import Life, lives_until
 from burst.core.worth.money import UNIT, from_price
 from burst.model.burst import State
 from burst.model.request import BurstPreferences
+from burst.provider import Failure
+from burst.testing import FakeProvider
 from tests.builders import T0, but, identity, settings, whole
 from tests.core.worth.budgets import settled_burst
 from tests.sim import Sim
@@ -116,6 +118,41 @@ def test_a_burst_is_settled_once_with_what_its_nodes_did(sim):
     (period,) = sim.records.periods.values()
     assert period.total == done.costs
     assert period.bursts == 1
+
+
+class NodeGroups(FakeProvider):
+    """Its bursts have nodes before there is any follower."""
+
+    def _status(self, burst):
+        return but(super()._status(burst), followers=(), has_nodes=True)
+
+
+class NodeGroupSim(Sim):
+    provider_type = NodeGroups
+
+
+def test_nodes_without_followers_are_paid_for():
+    sim = NodeGroupSim(**UNITS)
+    job = sim.lead.submit(LENT, userid=7, duration=60.0)
+    sim.provider.starts_only = 0
+    sim.until(sim.in_state(State.PROVISION))
+    sim.tick(60)
+    sim.lead.finish(job)
+    sim.until(sim.in_state(State.INACTIVE), ticks=120, seconds=5.0)
+    (done,) = settled(sim)
+    assert done.costs.never_joined >= 3 * 59 * UNIT
+
+
+def test_nodes_that_are_there_beside_one_that_is_not_to_be_had_are_paid_for(sim):
+    sim.provider.starts_only, sim.provider.has_nodes = 0, True
+    sim.lead.submit(LENT, userid=7, duration=60.0)
+    sim.until(sim.in_state(State.PROVISION))
+    sim.tick(60)
+    sim.provider.ends_after = 60
+    (burst,) = sim.cloud.bursts.values()
+    burst.failed, burst.failure = {"burst-0-2": "stock-out"}, Failure.CAPACITY
+    sim.until(lambda: settled(sim), ticks=120)
+    assert settled(sim)[0].costs.never_joined >= (3 * 59 + 2 * 50) * UNIT
 
 
 @pytest.mark.parametrize("has_nodes", [False, True])
