@@ -345,8 +345,8 @@ class Reason(enum.Enum):
         "its constraints exclude every rank slot",
     )
     DAEMON_STOPPING = _waits(
-        "the daemon is stopping and takes all bursts down; it makes new ones once it is"
-        " started again",
+        "the daemon stops, or its lead; bursts are made again once both were started"
+        " again",
         lasting=False,
     )
     TURNED_DOWN = _waits(
