@@ -22,7 +22,7 @@ from burst.model.lead import JobState
 from burst.model.request import BurstPreferences
 from burst.provider import Failure
 from burst.testing import FakeProvider
-from tests.builders import T0, but, identity, settings, slots, whole
+from tests.builders import T0, but, identity, settings, whole
 from tests.core.worth.budgets import settled_burst
 from tests.sim import Sim
 
