@@ -251,6 +251,9 @@ class BurstStatus(msgspec.Struct, frozen=True, kw_only=True):
     failure: Failure = Failure.OTHER
     instance: InstanceStatus | None = None
     """The instance of an isolated burst; None for a burst that joins."""
+    has_nodes: bool = False
+    """Whether all its nodes are there and cost, whatever its followers show: a node
+    group has some before there are pods."""
 
 
 class OwnedBurst(msgspec.Struct, frozen=True, kw_only=True):

@@ -124,6 +124,10 @@ def _bursts(status: Row) -> Iterator[str]:
     yield from (row["id"] for row in status.get("bursts", ()))
 
 
+def _live_bursts(status: Row) -> Iterator[str]:
+    yield from (row["id"] for row in _rows(status) if row["state"] != "inactive")
+
+
 def _isolated(status: Row) -> Iterator[str]:
     for row in _rows(status):
         if row["isolated"]:
@@ -163,7 +167,7 @@ def _rows(status: Row) -> list[dict[str, Any]]:
     return found
 
 
-complete_burst = _completes(_bursts)
+complete_burst = _completes(_live_bursts)
 complete_isolated = _completes(_isolated)
 complete_held = _completes(_held)
 complete_job = _completes(_jobs)

@@ -13,6 +13,7 @@ from burst.core.obstacles import (
     drain_until_empty,
     end_late_housekeeping,
 )
+from burst.core.orphans import SURE_AFTER
 from burst.core.plan.slots import DRAIN_TAG
 from burst.core.provider_calls import (
     is_gone,
@@ -100,9 +101,10 @@ def _provision(tx: Transaction, burst: Burst, world: World, settings: Settings) 
     if _is_unneeded(burst):
         tx.fail(burst.id, "canceled", UNNEEDED)
     elif refused is not None:
-        # Before a first call there was nothing that the provider could show.
+        # Before a first call there was nothing that the provider could show. What an
+        # earlier call made may be listed late.
         if refused.first or behaviour_of(burst).may_end_late(
-            tx, burst, world, refused.done_at
+            tx, burst, world, refused.done_at + SURE_AFTER
         ):
             tx.fail(burst.id, refused.outcome.value, refused.note)
     elif tx.now - burst.since > limit and world.lead is not None:

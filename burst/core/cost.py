@@ -94,16 +94,18 @@ def totals(
 ) -> dict[str, Any]:
     """Return the sums over the live bursts of these rows.
 
-    `of` is the most nodes at a time: the limit, or else the ranks of all slots; None if
-    there is no limit and isolated bursts, which have no ranks, are live.
+    `of` is the most nodes at a time: the limit, or else the ranks of all slots, or
+    those in use if slots were made smaller; None if there is no limit and isolated
+    bursts, which have no ranks, are live.
     """
     live = [row for row in rows if row["state"] != State.INACTIVE.value]
     limit = settings.limits.max_nodes
     ranks = sum(len(slot.ranks) for slot in slots)
+    nodes = sum(row["nodes"] for row in live)
     isolated = any(row["isolated"] for row in live)
     return {
-        "nodes": sum(row["nodes"] for row in live),
-        "of": limit or (None if isolated else ranks),
+        "nodes": nodes,
+        "of": limit or (None if isolated else max(ranks, nodes)),
         "per_hour": round(sum(row["per_hour"] for row in live), 4),
         "cost": round(sum(row["cost"] for row in live), 4),
     }

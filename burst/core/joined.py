@@ -258,7 +258,8 @@ def _fail(
     """End a burst that its provider shows as failed, or no longer shows."""
     note, kind = failure_note(burst, world, what), failure_kind(burst, world)
     online = burst.state is State.ONLINE
-    if kind == "failed" and online and lost_its_lead(burst, world, tx.now):
+    ends = world.lead is not None and world.lead.shuts_down
+    if kind == "failed" and (ends or (online and lost_its_lead(burst, world, tx.now))):
         # This is not a failure of the burst.
         told = "" if what is Observation.VANISHED else f": {note}"
         tx.fail(burst.id, WITH_LEAD, f"{_ENDED_WITH_LEAD}{told}")

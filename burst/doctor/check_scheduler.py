@@ -121,9 +121,11 @@ def check_scheduled_ranks(
         unknown = view.unscheduled.intersection(slot.ranks)
         if unknown:
             yield wrong(
-                f"rank slot {slot.name} is not leased: {view.scheduler.title} does not"
-                f" know ranks {format_idset(unknown)}, so no job would start there",
+                f"ranks {format_idset(unknown)} of rank slot {slot.name} are not"
+                f" leased: {view.scheduler.title} does not have them, so no job would"
+                " start there",
                 GRAPH_ADVICE
                 if view.scheduler.is_fluxion
-                else f"load it again: {view.scheduler.reload}",
+                else f"load it again: {view.scheduler.reload}; or restart Flux, if it"
+                " does not have them then",
             )

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from burst.core.job_end import is_fatal
@@ -71,8 +72,10 @@ def finish_job(client: RpcClient, job: JobId, exit_status: int, output: str) -> 
         except (RequestFailed, ServiceMissing):
             return False
         # Its user may have released the job before it began to bypass the scheduler.
-        events = _read_events(client, job)
-        if not _is_held(events):
+        held = False
+        with suppress(JobspecError):  # they may have become unreadable meanwhile
+            held = _is_held(_read_events(client, job))
+        if not held:
             _post(client, job, [_CLOSE])
             return False
     _post(client, job, _end(exit_status))

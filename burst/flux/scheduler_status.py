@@ -43,14 +43,18 @@ _SAMPLES = 5
 Cores = Mapping[int, frozenset[int]]
 """Ids of cores by rank."""
 _NOTHING = NodeSet({}, {})
-_TOPIC = "sched.resource-status"
+_TOPICS = ("sched.resource-status", "resource.sched-status")
+"""What the scheduler says, and what Flux's resource module tells schedulers."""
 
 
 class Allocations(NamedTuple):
     """What is known of the scheduler's ranks and allocations."""
 
     known: frozenset[int]
-    """Ranks that the scheduler knows, and so may give to jobs."""
+    """Ranks that the scheduler knows, and so may give to jobs, and of which it is told
+    when they are up. After `flux resource reload` Flux tells it of no rank that was
+    down since, even if it is loaded again (`lost` in monitor.c of the resource
+    module)."""
     unheard: frozenset[int]
     """Drained ranks that it may still give to a job, as far as we know."""
     granting: NodeSet
@@ -138,12 +142,13 @@ class SchedulerStatus:
         self, client: RpcClient, drained: Mapping[int, Any], by_manager: NodeSet
     ) -> None:
         began = self._clock()
-        scheduler = _answer(client)
+        scheduler, told = _answers(client)
         self._asked_at = self._clock()
         self._took.append(self._asked_at - began)
         pause = min(min(self._took) / SHARE, LONGEST_PAUSE_S)
         self._next = self._asked_at + pause
         self._known = parse_nodes(scheduler["all"]).ranks
+        self._known &= parse_nodes(told["all"]).ranks
         down = parse_nodes(scheduler["down"]).ranks
         self._heard = {rank: at for rank, at in drained.items() if rank in down}
         self._check_heard(self._known.intersection(drained) - down)
@@ -231,9 +236,9 @@ class LostFrees:
         self._told = ranks
 
 
-def _answer(client: RpcClient) -> dict[str, Any]:
+def _answers(client: RpcClient) -> list[dict[str, Any]]:
     try:
-        return client.ask(_TOPIC)
+        return client.ask_each([(topic, {}) for topic in _TOPICS])
     except ServiceMissing:
         raise Unreadable(
             "no scheduler is loaded",

@@ -281,7 +281,8 @@ class LeadView(msgspec.Struct, frozen=True, kw_only=True):
     excluded: frozenset[int] = frozenset()
     unscheduled: frozenset[int] = frozenset()
     """Ranks of R that the scheduler does not know and gives to no job: Fluxion takes
-    its nodes from a graph in R (JGF), if R has one."""
+    its nodes from a graph in R (JGF), if R has one. After `flux resource reload` Flux
+    takes each rank that goes down from it."""
     allocated: frozenset[int] = frozenset()
     """Ranks of which any core or GPU is allocated, and drained ranks whose drain the
     scheduler may not know yet: a rank that is drained and not in this set will get no

@@ -210,6 +210,7 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     Reason.SLOTS_DRAINED: _admin(
         "undrains them once they can be used again: flux resource undrain {ranks}"
     ),
+    Reason.SLOTS_UNSCHEDULED: _admin("does what burst doctor says of them"),
     Reason.SLOTS_RESERVED: _AS_OTHERS_END,
     Reason.LIMIT_RESERVED: _AS_OTHERS_END,
     Reason.NOT_HELD: _user("submits it again with --burst"),

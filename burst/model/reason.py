@@ -345,8 +345,8 @@ class Reason(enum.Enum):
         "its constraints exclude every rank slot",
     )
     DAEMON_STOPPING = _waits(
-        "the daemon is stopping and takes all bursts down; it makes new ones once it is"
-        " started again",
+        "the daemon stops, or its lead; bursts are made again once both were started"
+        " again",
         lasting=False,
     )
     TURNED_DOWN = _waits(
@@ -401,6 +401,10 @@ class Reason(enum.Enum):
     )
     SLOTS_DRAINED = _offer(
         "it cannot use {ranks!i} of rank slots, drained by hand: {why}", passing=False
+    )
+    SLOTS_UNSCHEDULED = _offer(
+        "it cannot use {ranks!i} of rank slots, which Flux's scheduler does not have",
+        passing=False,
     )
     LEASE_SHORT = _never_offered(
         "its bursts run jobs for at most {most}; the job may run for longer"

@@ -27,6 +27,8 @@ from burst.model.job_record import RecordedEvent
 
 FILE_BYTES = 64 * 2**20
 FILES_KEPT = 4
+CLOSE_S = 10.0
+"""How long the daemon's end waits for the disk, in seconds."""
 # Bytes at the end of the file that are read to find the last event in it.
 _TAIL = 2**20
 # An event of the last so many seconds is recorded in any case. An older one may be in
@@ -43,9 +45,11 @@ class JobRecorder:
         file_bytes: int = FILE_BYTES,
         kept: int = FILES_KEPT,
         clock: Callable[[], float] = time.time,
+        close_s: float = CLOSE_S,
     ) -> None:
         """Raises ConfigError if the file cannot be written."""
         self.path = path
+        self._close_s = close_s
         self._file_bytes = file_bytes
         self._kept = kept
         self._clock = clock
@@ -80,9 +84,9 @@ class JobRecorder:
         self._recorded_until = self._newest
 
     def close(self) -> None:
-        """Write what is left, and end."""
+        """Write what is left, and end; without that if the disk does not answer."""
         self._events.put(None)
-        self._thread.join()
+        self._thread.join(self._close_s)
 
     def _run(self) -> None:
         try:

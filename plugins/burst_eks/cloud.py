@@ -210,8 +210,9 @@ def _group(found: Mapping[str, Any]) -> NodeGroup:
     issues = found.get("health", {}).get("issues", ())
     said = [f"{i.get('code', 'Unknown')}: {i.get('message', '')}" for i in issues]
     meanings = [meaning_of(i.get("code", ""), i.get("message", "")) for i in issues]
+    codes = {i.get("code") for i, m in zip(issues, meanings, strict=True) if m.lasts}
     # An issue that would not pass by itself decides.
-    grave = next((m for m in meanings if m.error is not Transient), None)
+    grave = next((m for m in meanings if m.lasts), None)
     phase = _NODE_PHASES.get(found["status"], Phase.PENDING)
     if phase is Phase.PENDING and grave:
         # EKS itself would report the failure only after half an hour.
@@ -224,5 +225,6 @@ def _group(found: Mapping[str, Any]) -> NodeGroup:
         phase=phase,
         why=why if said or phase is not Phase.RUNNING else "",
         meaning=grave,
+        has_nodes=codes <= {"NodeCreationFailure"},  # they started and did not register
         scaling_groups=tuple(g["name"] for g in made.get("autoScalingGroups", ())),
     )

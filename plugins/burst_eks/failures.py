@@ -48,6 +48,11 @@ class CodeMeaning(NamedTuple):
     advice: str = ""
 
     @property
+    def lasts(self) -> bool:
+        """Whether it does not pass by itself."""
+        return self.error is not Transient
+
+    @property
     def failure(self) -> Failure:
         """The class of failure of a burst that fails for this reason."""
         if issubclass(self.error, InsufficientCapacity):

@@ -42,6 +42,9 @@ class NodeGroup(msgspec.Struct, frozen=True, kw_only=True):
     """What EKS says is wrong, or how far it is."""
     meaning: CodeMeaning | None = None
     """What an issue means that does not pass by itself; None if there is none."""
+    has_nodes: bool = True
+    """Whether its instances run, and cost, which EKS does not tell: all of them, as far
+    as no issue is about making them."""
     scaling_groups: tuple[str, ...] = ()
     """The Auto Scaling groups of its instances; none before EKS has made them."""
 

@@ -123,7 +123,7 @@ class EksProvider(PodProvider):
 
     def observe(self) -> Sequence[BurstStatus]:
         """Return all bursts that have a node group or an object in the cluster."""
-        return describe_all(self._ours(), super().observe(), has_nodes=True)
+        return describe_all(self._ours(), super().observe())
 
     def list_all(self) -> Sequence[OwnedBurst]:
         """Return the bursts of all owners in the cluster."""

@@ -238,12 +238,14 @@ def _cluster(cluster: Cluster) -> GkeResource:
         dns_endpoint=plane.dns_endpoint_config.endpoint,
         ca=base64.b64decode(cluster.master_auth.cluster_ca_certificate).decode(),
         pools=pools,
+        has_nodes=any(pool.has_nodes for pool in pools),
         autopilot=cluster.autopilot.enabled,
         **_judge(cluster),
     )
 
 
 def _pool(pool: NodePool) -> GkeResource:
+    judged = _judge(pool)
     return GkeResource(
         name=pool.name,
         labels=dict(pool.config.resource_labels),
@@ -251,7 +253,8 @@ def _pool(pool: NodePool) -> GkeResource:
         groups=tuple(
             url.partition("/projects/")[2] for url in pool.instance_group_urls
         ),
-        **_judge(pool),
+        has_nodes=pool.initial_node_count > 0 and judged["phase"] is not Phase.FAILED,
+        **judged,
     )
 
 

@@ -119,6 +119,9 @@ class GkeResource(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[str, ...] = ()
     """The instance groups of a pool's VMs, one for each zone, as
     `PROJECT/zones/ZONE/instanceGroupManagers/NAME`."""
+    has_nodes: bool = False
+    """Whether a pool was made with all its nodes, and nothing is wrong with it; for a
+    cluster: whether one of its pools was."""
     autopilot: bool = False
     """Whether GKE makes the cluster's nodes as pods need them, and takes no pools."""
 

@@ -17,10 +17,10 @@ from urllib.parse import urlsplit
 
 from libcloud.compute.providers import get_driver
 
-from burst.errors import BurstError, NotFound, Refused
+from burst.errors import BurstError, NotFound, Refused, Transient
 from burst_vm.azure import AzureDriver
 from burst_vm.credentials import read_credentials
-from burst_vm.failures import error_of
+from burst_vm.failures import Throttled, error_of
 from burst_vm.gce import GceDriver
 from burst_vm.machines import OWNER, CloudVm, state_of
 from burst_vm.settings import TAG_OPTIONS, VmOffer, VmSettings
@@ -159,6 +159,9 @@ class _Ways(NamedTuple):
     `max-instances`, which is no longer a limit of AWS."""
     own: Callable[..., Any] | None = None
     """The driver's class, if it is not Libcloud's."""
+    makes_in_steps: bool = False
+    """Whether it asks again until a VM is made, so that there may be one although a
+    request was throttled."""
 
 
 _WAYS = {
@@ -185,6 +188,7 @@ _WAYS = {
         image="ex_get_image",
         quotas=_gce_quotas,
         own=GceDriver,
+        makes_in_steps=True,
     ),
     "azure_arm": _Ways(
         _azure,
@@ -218,8 +222,13 @@ class VmCloud:
     def create(self, vm: NewVm) -> str:
         """Request a VM; return its id. If it raises Transient, the VM may exist."""
         arguments = {**self._settings.options, **self._ways.new(self._settings, vm)}
-        with _errors(f"VM {vm.name} cannot be made"):
-            return str(self._driver().create_node(name=vm.name, **arguments).id)
+        try:
+            with _errors(f"VM {vm.name} cannot be made"):
+                return str(self._driver().create_node(name=vm.name, **arguments).id)
+        except Throttled as error:
+            if self._ways.makes_in_steps:
+                raise Transient(error.what, retry_after=error.retry_after) from error
+            raise
 
     def destroy(self, machine: CloudVm) -> None:
         """Request that a VM is deleted. Raises NotFound if it is gone."""

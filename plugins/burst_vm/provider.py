@@ -171,8 +171,8 @@ class VmProvider(Provider):
             self._handover.forget(burst, host)
             raise
         except Throttled:
-            # If there is a VM, as one takes several requests in Compute Engine, it is
-            # listed by now, and needs the token.
+            # If there is a VM, as tags may take a request of their own, it is listed by
+            # now, and needs the token.
             self._handover.answered(burst, host, at=0.0)
             raise
         except Transient:

@@ -120,6 +120,10 @@ def test_what_the_daemon_knows(
     typist.wait_for({"local"}, "burst", "enable", "")
     typist.wait_for({"local"}, "burst", "request", "--provider", "lo")
     typist.wait_for({"burst-0", "burst-1"}, "run-burst", "--name", "burst-")
+    assert cli.run("down", lent).status == 0
+    wait_until(lambda: cli.status()["bursts"][0]["state"] == "inactive", "its end")
+    typist.wait_for({lent}, "burst", "explain", "burst-")
+    assert typist.tab("burst", "down", "") == set()
 
 
 def test_a_held_job_by_either_spelling(

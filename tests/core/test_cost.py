@@ -95,6 +95,8 @@ def test_totals_are_of_live_bursts_and_of_what_there_can_be() -> None:
     assert found == {"nodes": 4, "of": 8, "per_hour": 2.1, "cost": 14.2}
     limited = settings(limits={"max_nodes": 6})
     assert totals(rows("online"), slots, limited)["of"] == 6
+    smaller = totals(rows("online"), [], settings())
+    assert smaller["of"] == smaller["nodes"]
     alone = rows("online", isolated="job")
     assert totals(alone, slots, settings())["of"] is None
     assert totals(alone, slots, limited)["of"] == 6

@@ -203,9 +203,11 @@ def test_one_that_is_refused_after_a_restart_ends_only_once_it_was_looked_for(si
     assert sim.cloud.begun == [second.id]
 
 
-def test_one_that_is_refused_after_it_was_made_may_have_run(sim):
-    """Its program may begin until it is deleted."""
+@pytest.mark.parametrize("listed_after", [0, 8])
+def test_one_that_is_refused_after_it_was_made_may_have_run(sim, listed_after):
+    """Its program may begin until it is deleted. It may be listed late."""
     sim.provider.next_answer_lost, sim.provider.starts_after = True, 20
+    sim.provider.listed_after = listed_after
     job = submit(sim)
     sim.until(lambda: sim.cloud.begun)
     sim.provider.every_provision_error = Refused("credentials expired", "renew them")

@@ -7,7 +7,7 @@ from burst.core.burst_story import sentence
 from burst.core.guest_view import OWNER_SEES, records_for_guests
 from burst.core.losses import last_loss, loss_of
 from burst.core.report import burst_note
-from burst.model.burst import Burst, JobTimes, Result, State
+from burst.model.burst import WITH_LEAD, Burst, JobTimes, Result, State
 from burst.model.decision import clock_time
 from burst.model.event import Event
 from burst.model.jobid import JobId
@@ -197,6 +197,20 @@ def test_what_is_deleted_as_its_lead_ends_has_not_failed():
     sim.until(lambda: sim.burst.exception != "")
     event = next(event for event in sim.burst.events if event.name == "exception")
     assert event.context["note"] == "its followers ended when the lead ended"
+
+
+def test_what_ends_with_its_lead_before_it_has_joined_has_not_failed():
+    sim = Sim(nodes=4)
+    sim.joins = False
+    sim.lead.submit(whole(2, constraint=LENT))
+    sim.until(sim.in_state(State.JOIN))
+    sim.lead.shuts = True
+    sim.provider.fail(sim.burst.id, "its broker has ended")
+    sim.until(lambda: sim.burst.exception != "")
+    sim.tick(3)
+    # None is made for the job now, and each offer is tried after the lead's start.
+    assert [each.exception for each in sim.bursts] == [WITH_LEAD]
+    assert not sim.records.health
 
 
 def test_what_is_lost_later_is_not_lost_by_an_earlier_start_of_the_lead():

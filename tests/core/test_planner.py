@@ -5,6 +5,7 @@ import pytest
 
 from burst.core.plan.demands import LiveBurstWorth
 from burst.core.plan.fit import NodePool
+from burst.core.plan.leasable import UNSCHEDULED
 from burst.core.plan.limits import FurtherUse
 from burst.core.worth.estimate import StartEstimate
 from burst.model.burst import BurstId
@@ -334,6 +335,14 @@ def test_a_job_that_lacks_ranks_which_a_person_drained_is_told(
             "an administrator undrains them once they can be used again: flux resource"
             f" undrain {told}"
         )
+
+
+def test_a_job_that_lacks_ranks_which_the_scheduler_does_not_have_is_told():
+    drained = {2: UNSCHEDULED, 3: BAD}
+    made = plan(demand(1, whole(4)), drained=drained, spread=False, taken=["burst-1"])
+    [refusal] = made.decisions[1].refusals
+    assert refusal.text().startswith("it cannot use ranks 2-3 of rank slots, which")
+    assert refusal.next_step() == "an administrator does what burst doctor says of them"
 
 
 def test_a_drained_rank_that_is_too_small_for_a_job_is_not_told():

@@ -13,13 +13,16 @@ from burst.core.plan.demands import Demand
 from burst.core.plan.fit import NodePool
 from burst.core.plan.limits import FurtherUse
 from burst.core.plan.promises import MOST
+from burst.core.plan.purchases import Purchases
 from burst.core.plan.slots import find_slots
+from burst.core.records import Records
+from burst.core.worth.ledger import Payer
 from burst.model.burst import BurstId, Isolated
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from burst.model.shape import Shape
-from tests.builders import NODE, OWN, T0, but, identity, offer, slots, whole
+from tests.builders import NODE, OWN, T0, but, identity, offer, settings, slots, whole
 from tests.core.plans import leases, live_burst, plan, reasons
 
 HOUR = 3600.0
@@ -67,6 +70,20 @@ def planned(*demands, busy=None, users=None, rooms=(), **kw):
 
 def slots_of(promise):
     return {n for n, s in SLOTS.items() if not set(s.ranks).isdisjoint(promise.ranks)}
+
+
+@pytest.mark.parametrize(("limit", "promised"), [(1e6, [1, 2, 3]), (7.0, [1])])
+def test_what_a_budget_lets_one_job_have_is_promised_to_one(limit, promised):
+    # Each of them may cost between 4 and 7: two nodes for two hours and a boot.
+    known = settings(budget=[{"limit": limit}])
+    purchases = Purchases(Records(), known, {}, lambda _: Payer(1), T0)
+    made = planned(
+        *[demand(number, 2, 2 * HOUR) for number in (1, 2, 3)],
+        busy={"burst_0": T0 + 5, "burst_1": T0 + 5, "burst_2": T0 + 5},
+        offers={"local": [offer(price=1.0)]},
+        purchases=purchases,
+    )
+    assert [promise.job for promise in made.promises] == promised
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,12 @@ import math
 
 import pytest
 
-from burst.core.plan.leasable import LeasableRanks, free_ranks, leasable_ranks
+from burst.core.plan.leasable import (
+    UNSCHEDULED,
+    LeasableRanks,
+    free_ranks,
+    leasable_ranks,
+)
 from burst.core.plan.rank_table import RankTable
 from burst.core.plan.slot_ranks import RankNeed, Sizes, SlotClass
 from burst.core.plan.slots import DRAIN_TAG, find_slots
@@ -109,6 +114,9 @@ def test_what_a_person_closes_is_told_of_what_would_be_free_else():
     assert later(drained=seen).drained == {4: "a disk is broken", 2: "fan"}
     assert later(drained=seen, excluded=frozenset({4})).drained == {2: "fan"}
     assert later(drained={6: seen[6]}).drained == {}
+    gone = frozenset({2, 3})
+    told = {2: UNSCHEDULED, 3: UNSCHEDULED, 4: "a disk is broken"}
+    assert later(drained=seen, unscheduled=gone).drained == told
 
 
 def test_of_hosts_behind_a_gateway_one_that_is_drained_closes_all():

@@ -35,6 +35,7 @@ def fake(**services: Any) -> FakeHandle:
     answers = {
         "resource.status": status(),
         "sched.resource-status": sched(),
+        "resource.sched-status": sched(),
         "job-manager.resource-status": {"allocated": NOTHING},
     }
     for name, answer in services.items():

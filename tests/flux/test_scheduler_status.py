@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 import pytest
 
+from burst.flux import FluxLead
+from burst.flux.node_set import parse_nodes
 from burst.flux.ranks import read_ranks
 from burst.flux.rpc import RpcClient
 from burst.flux.scheduler_status import (
@@ -19,6 +22,8 @@ from burst.model.lead import LeadView
 from burst.model.shape import Shape
 from tests.flux.fake_handle import FakeHandle
 from tests.flux.rank_answers import ALL, NOTHING, resources, status
+from tests.flux_instance import FluxInstance, flux_instance
+from tests.support.waiting import wait_until
 
 _TOOK_S = 0.1
 _PAUSE_S = _TOOK_S / SHARE + 0.01
@@ -38,10 +43,12 @@ class Lead:
             "down": None,
             "allocated": None,
         }
+        self.told = {"all": ALL}
         services = {
             "resource.status": lambda _: self.of_resource,
             "job-manager.resource-status": lambda _: {"allocated": self.of_manager},
             "sched.resource-status": self._answer,
+            "resource.sched-status": lambda _: self.told,
         }
         self._client = RpcClient(FakeHandle(services).as_handle())
         self._known = SchedulerStatus(clock=lambda: self.now)
@@ -166,3 +173,32 @@ def test_ranks_that_the_scheduler_does_not_know_are_closed(lead: Lead) -> None:
     view = lead.look(after=OLDEST_S + 1, moved=True)
     assert view.unscheduled == {2}
     assert view.closed == {2, 3}
+
+
+def test_ranks_that_flux_keeps_from_the_scheduler_are_closed(lead: Lead) -> None:
+    lead.told = {"all": resources(("0", "0-1", ""), ("2-3", "0-3", "0"))}
+    assert lead.look(after=OLDEST_S + 1).unscheduled == {1}
+
+
+@pytest.mark.flux
+def test_a_rank_that_went_down_after_a_reload_of_resources_is_closed() -> None:
+    with flux_instance() as real, closing(real.lead()) as lead:
+        lead.listen(lambda: None)
+        _come_and_go(real, lead)
+        assert not lead.observe().unscheduled
+        (real.directory / "R2").write_text(real.flux("resource", "R"))
+        real.flux("module", "remove", "-f", "sched-simple")
+        real.flux("resource", "reload", str(real.directory / "R2"))
+        real.flux("module", "load", "sched-simple")
+        _come_and_go(real, lead)
+        real.reload_scheduler()
+        known = parse_nodes(real.rpc("sched.resource-status", {})["all"])
+        assert 2 in known.ranks
+        assert lead.observe().unscheduled == {2}
+
+
+def _come_and_go(real: FluxInstance, lead: FluxLead) -> None:
+    real.start_follower("burst-0-0")
+    wait_until(lambda: 2 in lead.observe().online, "the follower to join")
+    real.stop_follower("burst-0-0")
+    wait_until(lambda: 2 not in lead.observe().online, "the follower to leave")

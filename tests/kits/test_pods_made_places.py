@@ -24,6 +24,7 @@ class Place(NamedTuple):
     phase: Phase = Phase.RUNNING
     why: str = ""
     failure: Failure = Failure.OTHER
+    has_nodes: bool = False
 
 
 class Reaping:
@@ -107,22 +108,17 @@ def test_a_burst_is_what_its_place_and_its_pods_are(
     assert (found.burst_id, found.phase, found.why) == (BURST, phase, why)
 
 
+@pytest.mark.parametrize("has_nodes", [True, False])
+@pytest.mark.parametrize("phase", Phase)
 @pytest.mark.parametrize(
-    ("place", "has_nodes", "costs"),
-    [
-        (Place(), True, True),
-        (Place(), False, False),
-        (Place(Phase.PENDING), True, False),
-        (Place(why="few nodes"), True, False),
-    ],
+    "pods", [[], [BurstStatus(burst_id=BURST, phase=Phase.PENDING)]]
 )
-def test_nodes_of_a_place_cost_also_if_its_pods_are_not_bound(
-    place: Place, *, has_nodes: bool, costs: bool
+def test_nodes_of_a_place_cost_also_without_pods(
+    pods: list[BurstStatus], phase: Phase, *, has_nodes: bool
 ) -> None:
-    waits = FollowerStatus("h0", Phase.PENDING, "waits for a node")
-    pods = BurstStatus(burst_id=BURST, phase=Phase.PENDING, followers=(waits,))
-    (found,) = describe_all({BURST: place}, [pods], has_nodes=has_nodes)
-    assert [each.has_node for each in found.followers] == [costs]
+    place = Place(phase, has_nodes=has_nodes)
+    (found,) = describe_all({BURST: place}, pods)
+    assert found.has_nodes == has_nodes
 
 
 @pytest.mark.parametrize("second", [Phase.RUNNING, Phase.PENDING, Phase.FAILED])

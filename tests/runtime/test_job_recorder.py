@@ -2,6 +2,7 @@
 import json
 import signal
 import stat
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -139,3 +140,21 @@ def test_a_full_disk_ends_the_recording_and_is_told(
             recorder.record(event(float(number + 1)))
         recorder.close()
     assert caplog.text.count("jobs are not recorded until") == 1
+
+
+class Hanging(JobRecorder):
+    """On a disk that does not answer."""
+
+    answers = threading.Event()
+
+    def _write(self, line: bytes) -> None:
+        self.answers.wait()
+        super()._write(line)
+
+
+def test_the_daemon_ends_though_the_disk_does_not_answer(tmp_path: Path) -> None:
+    recorder = Hanging(tmp_path / "jobs", close_s=0.01)
+    recorder.record(event(1.0))
+    recorder.close()
+    assert not (tmp_path / "jobs").read_text()
+    recorder.answers.set()

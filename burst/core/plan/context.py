@@ -210,7 +210,9 @@ class PlanContext(msgspec.Struct, kw_only=True, dict=True):
             return purchases.refuse_use(demand, source.burst, source.key)
         assert source.candidate is not None
         nodes = nodes or source.nodes
-        return purchases.refuse(source.candidate, demand, nodes, source.bought)
+        return purchases.refuse(
+            source.candidate, demand, nodes, source.bought, later=portion.later
+        )
 
 
 class RunTimes:

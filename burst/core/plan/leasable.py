@@ -15,6 +15,8 @@ from burst.model.burst import Burst, BurstId, State
 from burst.model.jobid import JobId
 from burst.model.lead import LeadView
 
+UNSCHEDULED = "not in Flux's scheduler"
+"""The reason given for a rank that is not drained, but not the scheduler's."""
 _MINUTE_S = 60.0
 _ENDING = (State.DRAIN, State.REAP)
 
@@ -32,7 +34,8 @@ class LeasableRanks(msgspec.Struct, frozen=True, kw_only=True):
     """The bursts that stay without jobs, and when they end, as `burst_end` returns it.
     Until then only jobs that can join such a burst get its ranks."""
     drained: Mapping[int, str] = {}
-    """Ranks that would be free if no person had drained them, and the reason given."""
+    """Ranks that would be free if no person had drained them, and the reason given; or
+    if the scheduler had them, and UNSCHEDULED."""
 
 
 def leasable_ranks(
@@ -62,10 +65,11 @@ def leasable_ranks(
             if not burst.quarantined:
                 ends[rank], holders[rank] = end, burst.id
     drained = {r: why for r, why in lead.drained.items() if r not in own}
+    drained |= dict.fromkeys(lead.unscheduled, UNSCHEDULED)
     if drained:
         others = {r: why for r, why in lead.drained.items() if r in own}
-        undrained = msgspec.structs.replace(lead, drained=others)
-        open_ = free_ranks(slots, live, undrained)
+        opened = msgspec.structs.replace(lead, drained=others, unscheduled=frozenset())
+        open_ = free_ranks(slots, live, opened)
         drained = {r: why for r, why in drained.items() if r in open_}
     return LeasableRanks(
         free=free,

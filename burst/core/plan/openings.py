@@ -13,6 +13,7 @@ from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
 from burst.core.plan.eligible import nodes_wanted, reject
 from burst.core.plan.impossible import why_impossible
+from burst.core.plan.leasable import UNSCHEDULED
 from burst.core.plan.limits import FurtherUse
 from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.planned_bursts import DemandKey, Piece
@@ -305,14 +306,16 @@ class Openings:
     def _why_drained(
         self, asked: _Asked, need: int, slot_class: SlotClass
     ) -> OfferRejection | None:
-        """Return that the job lacks ranks that a person has drained; None if not."""
+        """Return that the job lacks ranks that are drained by hand or not scheduled."""
         drained = self._context.table.drained_for(
             slot_class, asked.want, need, spread=asked.spread
         )
         if not drained:
             return None
-        why = "; ".join(dict.fromkeys(each or NO_REASON for each in drained.values()))
         ranks = format_idset(drained)
+        if UNSCHEDULED in drained.values():
+            return reject(asked.source, Reason.SLOTS_UNSCHEDULED, ranks=ranks)
+        why = "; ".join(dict.fromkeys(each or NO_REASON for each in drained.values()))
         return reject(asked.source, Reason.SLOTS_DRAINED, ranks=ranks, why=why)
 
 

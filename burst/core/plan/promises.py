@@ -224,13 +224,15 @@ class Promises:
             if source.isolated or self._shares_slot(burst, place, pieces)
         )
         self._note(demand, place, asked, gone)
+        nodes, due = sum(pieces.values()), place.start <= context.now
+        assert source.candidate is not None  # only offers are promised
+        context.usage.purchases.promise(source.candidate, demand, nodes)
         promise = Promise(
             job=demand.job,
             ranks=tuple(sorted(ranks)),
             start=place.start,
             known=place.known,
         )
-        nodes, due = sum(pieces.values()), place.start <= context.now
         return Kept(promise, place, nodes, key, due, gone, cannot_stay)
 
     def _note(

@@ -56,6 +56,8 @@ class Purchases:
         `userids` are the numbers of the users that budgets name.
         """
         self._budgets = Budgets(settings.budget, records, userids, now)
+        self._ahead = self._budgets.copy()
+        """The budgets as if what is promised to jobs were bought, too."""
         self._settings, self._payer, self._now = settings, payer, now
         self._live: dict[BurstId, tuple[Burst, Commitment]] = {}
         """Bursts that jobs may still use, and the money reserved for each."""
@@ -75,6 +77,7 @@ class Purchases:
         """Return what was counted until now, to go back to if a job gets no nodes."""
         made = copy.copy(self)
         made._budgets, made._live = self._budgets.copy(), dict(self._live)
+        made._ahead = self._ahead.copy()
         return made
 
     def key(self, demand: Demand) -> tuple[object, ...]:
@@ -89,17 +92,19 @@ class Purchases:
         demand: Demand,
         nodes: int,
         before: Commitment | None = None,
+        later: bool = False,
     ) -> OfferRejection | None:
         """Return why so many nodes of an offer may not be bought, None if they may.
 
         `before` is what is reserved already for a burst of the plan that grows or gets
-        the job; None for a new burst.
+        the job; None for a new burst. `later`: they are to be promised.
         """
         if not self._budgets:
             return None
         bought = self._bought(candidate, demand, nodes, before)
         parts = life_parts(_life(candidate, demand), self._settings, self._now)
-        return self._refusal(candidate.key, [bought], before, parts)
+        budgets = self._ahead if later else self._budgets
+        return self._refusal(budgets, candidate.key, [bought], before, parts)
 
     def buy(
         self,
@@ -112,8 +117,13 @@ class Purchases:
         if not self._budgets:
             return None
         bought = self._bought(candidate, demand, nodes, before)
-        self._budgets.commit([bought], before)
+        self._commit([bought], before)
         return bought
+
+    def promise(self, candidate: ProviderOffer, demand: Demand, nodes: int) -> None:
+        """Count a promised purchase, beside which no other may be promised."""
+        if self._budgets:
+            self._ahead.commit([self._bought(candidate, demand, nodes, None)])
 
     def refuse_use(
         self, demand: Demand, burst: BurstId, key: str
@@ -127,13 +137,13 @@ class Purchases:
         if burst not in self._live:
             return self._unbooked(key)
         before, after = self._used(demand, burst)
-        return self._refusal(key, [after], before)
+        return self._refusal(self._budgets, key, [after], before)
 
     def use(self, demand: Demand, burst: BurstId) -> None:
         """Count that a live burst is kept for a job."""
         if self._budgets and burst in self._live:
             before, after = self._used(demand, burst)
-            self._budgets.commit([after], before)
+            self._commit([after], before)
             self._live[burst] = self._live[burst][0], after
 
     def refuse_growth(
@@ -150,7 +160,7 @@ class Purchases:
             return self._unbooked(key)
         _, before = self._live[burst]
         further = self._further(before, more)
-        return self._refusal(key, [before, further], before)
+        return self._refusal(self._budgets, key, [before, further], before)
 
     def grow(self, burst: BurstId, more: int) -> bool:
         """Count that a live burst grows by `more` nodes; tell whether it may.
@@ -169,8 +179,12 @@ class Purchases:
         further = self._further(kept, more)
         if self._budgets.refusing([kept, further], before) is not None:
             return False
-        self._budgets.commit([kept, further], before)
+        self._commit([kept, further], before)
         return True
+
+    def _commit(self, after: Sequence[Commitment], before: Commitment | None) -> None:
+        self._budgets.commit(after, before)
+        self._ahead.commit(after, before)
 
     def _unbooked(self, key: str) -> OfferRejection | None:
         """Return why a burst without an entry costs no more; None if it may.
@@ -241,14 +255,15 @@ class Purchases:
         payer = None if demand.job is None else self._payer(demand.job)
         return frozenset({payer or Payer(demand.userid)})
 
+    @staticmethod
     def _refusal(
-        self,
+        budgets: Budgets,
         key: str,
         after: Sequence[Commitment],
         before: Commitment | None,
         parts: Mapping[str, float] = MappingProxyType({}),
     ) -> OfferRejection | None:
-        refusing = self._budgets.refusing(after, before)
+        refusing = budgets.refusing(after, before)
         if refusing is None:
             return None
         state, need = refusing

@@ -136,6 +136,9 @@ class _Accounts:
             after = ledger.resize(after, burst.lease.nodes, now)
         begun = {job for job, _ in use.jobs} - {job for job, _ in entry.use.jobs}
         given = self._tx.new_jobs(burst)
+        if begun | given:
+            # Up to now each job has the share that it had.
+            after = ledger.counted(after, now)
         # Flux may have started a job by itself, on nodes that are there anyway.
         new = frozenset(job for job in given if not self._has_started(job))
         if new:
@@ -144,6 +147,7 @@ class _Accounts:
             after = ledger.extend(after, until, self._payers(new), booked)
         after = ledger.extend(after, after.until, self._payers(begun | given))
         after = unbook(after, burst.jobs)
+        use = self._with_others(after, use)
         # A program may begin and end between two looks.
         ended = burst.exit_status is not None
         joined = burst.state in (State.ONLINE, State.DRAIN) or ended
@@ -195,6 +199,7 @@ class _Accounts:
                 jobs = tuple(each for each in entry.use.jobs if each[0] in left)
                 busy = rest + _count(left.values())
                 then = msgspec.structs.replace(entry.use, busy=busy, jobs=jobs)
+                then = self._with_others(entry, then)
                 entry = ledger.count(entry, then, at, joined=entry.joined)
         return entry
 
@@ -219,6 +224,11 @@ class _Accounts:
             job: payer_of(self._jobs[job], banks, rules.get(job, "")) for job in known
         }
 
+    def _with_others(self, entry: Entry, use: Use) -> Use:
+        rest = {job for job, _ in use.jobs} - {share.job for share in entry.shares}
+        others = ledger.others_of(entry, use.jobs, self._payers(rest))
+        return msgspec.structs.replace(use, others=others)
+
     def _use(self, entry: Entry, burst: Burst) -> Use:
         """Return what the nodes of a burst do; what cannot be read stays as it was."""
         lead, busy, jobs = self._world.lead, entry.use.busy, entry.use.jobs
@@ -237,6 +247,7 @@ class _Accounts:
             phase=_PHASES[burst.state],
             busy=busy,
             jobs=jobs,
+            others=entry.use.others,
             shown=shown,
             **self._moving(burst, shown),
         )
@@ -274,11 +285,15 @@ def _shown(before: int, burst: Burst, world: World) -> int:
     if view is None or view.trouble or not view.read_at:
         return before
     status = status_of(burst, world)
-    if status is None or status.failure is Failure.CAPACITY:
+    if status is None:
         return 0
+    if status.has_nodes and burst.resize is None:
+        return burst.lease.nodes
+    without = {FollowerPhase.PENDING}
+    if status.failure is Failure.CAPACITY:
+        without.add(FollowerPhase.FAILED)
     followers = status.followers
-    pending = FollowerPhase.PENDING
-    shown = sum(each.has_node or each.phase is not pending for each in followers)
+    shown = sum(each.has_node or each.phase not in without for each in followers)
     return min(shown, burst.lease.nodes)
 
 

@@ -18,7 +18,7 @@ A node that several jobs share is one node at work; its time is divided among th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Literal
@@ -116,6 +116,8 @@ class Use(msgspec.Struct, frozen=True, omit_defaults=True):
     """Nodes on which some job has cores or GPUs."""
     jobs: tuple[tuple[JobId, int], ...] = ()
     """Jobs of the burst that run there, and on how many of its nodes."""
+    others: tuple[tuple[Payer, int], ...] = ()
+    """On how many nodes `jobs` run that have no share of their own, by payer."""
     shown: int = 0
     """Nodes that the provider shows as there."""
     boot: int = 0
@@ -364,17 +366,16 @@ def counted(entry: Entry, now: float) -> Entry:
         }
         kinds[use.phase] += max(0, rest) * seconds
     kinds["shown"] = spent.shown + use.shown * seconds
-    nodes = dict(use.jobs)
+    nodes, others = dict(use.jobs), dict(use.others)
     # Each of several jobs that share a node has a part of its time.
     part = min(1.0, use.busy / (sum(nodes.values()) or 1)) * seconds
-    shares = tuple(
-        msgspec.structs.replace(
-            share, node_seconds=share.node_seconds + nodes[share.job] * part
-        )
-        if share.job in nodes
-        else share
-        for share in entry.shares
-    )
+
+    def with_use(share: Share) -> Share:
+        job, payer = share.job, share.payer
+        on = others.get(payer, 0) if job is None else nodes.get(job, 0)
+        used = share.node_seconds + on * part
+        return msgspec.structs.replace(share, node_seconds=used) if on else share
+
     lived = entry.lived
     if lived is not None and use.phase:
         lived += seconds
@@ -383,8 +384,21 @@ def counted(entry: Entry, now: float) -> Entry:
         at=max(now, entry.at),
         lived=lived,
         spent=msgspec.structs.replace(spent, **kinds),
-        shares=shares,
+        shares=tuple(map(with_use, entry.shares)),
     )
+
+
+def others_of(
+    entry: Entry, jobs: Iterable[tuple[JobId, int]], payers: Mapping[JobId, Payer]
+) -> tuple[tuple[Payer, int], ...]:
+    """Return `Use.others`; `payers` has those jobs that have no share of their own."""
+    merged = {share.payer for share in entry.shares if share.job is None}
+    found: dict[Payer, int] = {}
+    for job, nodes in jobs:
+        if job in payers:
+            payer = payers[job] if payers[job] in merged else OTHERS
+            found[payer] = found.get(payer, 0) + nodes
+    return tuple(found.items())
 
 
 def _bounded(shares: tuple[Share, ...]) -> tuple[Share, ...]:

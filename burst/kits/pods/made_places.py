@@ -39,6 +39,10 @@ class MadePlace(Protocol):
     def failure(self) -> Failure:
         """The class of the failure, if the place has failed."""
 
+    @property
+    def has_nodes(self) -> bool:
+        """Whether it has a node for each follower, which costs, with pods or not."""
+
 
 class MadePlaces:
     """Deletes the places of one provider's bursts. For one thread."""
@@ -80,28 +84,17 @@ class MadePlaces:
 def describe_all(
     places: Mapping[BurstId, MadePlace],
     pods: Iterable[BurstStatus],
-    *,
-    has_nodes: bool = False,
 ) -> list[BurstStatus]:
-    """Return the status of each burst that has a place, or pods, or both.
-
-    With `has_nodes`, a place that runs, and with which nothing is wrong, has a node for
-    each follower, bound or not.
-    """
+    """Return the status of each burst that has a place, or pods, or both."""
     listed = {status.burst_id: status for status in pods}
     bursts = sorted({*places, *listed})
-    return [
-        describe(each, places.get(each), listed.get(each), has_nodes=has_nodes)
-        for each in bursts
-    ]
+    return [describe(each, places.get(each), listed.get(each)) for each in bursts]
 
 
 def describe(
     burst_id: BurstId,
     place: MadePlace | None,
     pods: BurstStatus | None,
-    *,
-    has_nodes: bool = False,
 ) -> BurstStatus:
     """Return the status of a burst; at least one of `place` and `pods` is not None.
 
@@ -114,9 +107,7 @@ def describe(
         return pods
     if pods and (place.phase is Phase.RUNNING or _runs_nevertheless(place, pods)):
         why = "; ".join(filter(None, (pods.why, place.why)))
-        found = msgspec.structs.replace(pods, why=why)
-        is_whole = place.phase is Phase.RUNNING and not place.why
-        return _on_nodes(found) if has_nodes and is_whole else found
+        return msgspec.structs.replace(pods, why=why, has_nodes=place.has_nodes)
     return BurstStatus(
         burst_id=burst_id,
         phase=Phase.PENDING if place.phase is Phase.RUNNING else place.phase,
@@ -124,13 +115,8 @@ def describe(
         why=place.why or "its pods are not made yet",
         failure=place.failure,
         instance=pods.instance if pods else None,
+        has_nodes=place.has_nodes,
     )
-
-
-def _on_nodes(pods: BurstStatus) -> BurstStatus:
-    """Return the status if each follower has its node, which costs."""
-    followers = (msgspec.structs.replace(f, has_node=True) for f in pods.followers)
-    return msgspec.structs.replace(pods, followers=tuple(followers))
 
 
 def _runs_nevertheless(place: MadePlace, pods: BurstStatus) -> bool:

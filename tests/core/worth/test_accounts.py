@@ -14,11 +14,14 @@ from burst.core.records import Records, Transaction
 from burst.core.tick import TickResult
 from burst.core.world import World
 from burst.core.worth import accounts, periods
-from burst.core.worth.ledger import Payer
+from burst.core.worth.ledger import MOST_SHARES, Payer, counted
 from burst.core.worth.life import Life, lives_until
 from burst.core.worth.money import UNIT, from_price
 from burst.model.burst import State
+from burst.model.lead import JobState
 from burst.model.request import BurstPreferences
+from burst.provider import Failure
+from burst.testing import FakeProvider
 from tests.builders import T0, but, identity, settings, whole
 from tests.core.worth.budgets import settled_burst
 from tests.sim import Sim
@@ -116,6 +119,41 @@ def test_a_burst_is_settled_once_with_what_its_nodes_did(sim):
     (period,) = sim.records.periods.values()
     assert period.total == done.costs
     assert period.bursts == 1
+
+
+class NodeGroups(FakeProvider):
+    """Its bursts have nodes before there is any follower."""
+
+    def _status(self, burst):
+        return but(super()._status(burst), followers=(), has_nodes=True)
+
+
+class NodeGroupSim(Sim):
+    provider_type = NodeGroups
+
+
+def test_nodes_without_followers_are_paid_for():
+    sim = NodeGroupSim(**UNITS)
+    job = sim.lead.submit(LENT, userid=7, duration=60.0)
+    sim.provider.starts_only = 0
+    sim.until(sim.in_state(State.PROVISION))
+    sim.tick(60)
+    sim.lead.finish(job)
+    sim.until(sim.in_state(State.INACTIVE), ticks=120, seconds=5.0)
+    (done,) = settled(sim)
+    assert done.costs.never_joined >= 3 * 59 * UNIT
+
+
+def test_nodes_that_are_there_beside_one_that_is_not_to_be_had_are_paid_for(sim):
+    sim.provider.starts_only, sim.provider.has_nodes = 0, True
+    sim.lead.submit(LENT, userid=7, duration=60.0)
+    sim.until(sim.in_state(State.PROVISION))
+    sim.tick(60)
+    sim.provider.ends_after = 60
+    (burst,) = sim.cloud.bursts.values()
+    burst.failed, burst.failure = {"burst-0-2": "stock-out"}, Failure.CAPACITY
+    sim.until(lambda: settled(sim), ticks=120)
+    assert settled(sim)[0].costs.never_joined >= (3 * 59 + 2 * 50) * UNIT
 
 
 @pytest.mark.parametrize("has_nodes", [False, True])
@@ -333,3 +371,23 @@ def test_an_isolated_burst_works_as_long_as_its_program_runs():
     (share,) = done.shares
     assert share.job == job
     assert share.node_seconds > 0
+
+
+def test_a_job_whose_share_is_merged_while_it_runs_goes_on_paying(sim):
+    one = whole(1, constraint='{"properties":["burst"]}')
+
+    def begin(request, bank):
+        job = sim.lead.submit(request, userid=7, bank=bank)
+        sim.until(lambda: sim.lead.jobs[job].state is JobState.RUN)
+        return job
+
+    sim.lead.finish(begin(LENT, "maths"))
+    long, began = begin(one, "physics"), sim.now
+    for ticks in [1] * (MOST_SHARES - 2) + [60, 1, 60]:
+        sim.tick(ticks, seconds=5.0)
+        sim.lead.finish(begin(one, "maths"))
+    (entry,) = entries(sim).values()
+    assert long not in {share.job for share in entry.shares}
+    shares = counted(entry, sim.now).shares
+    used = sum(s.node_seconds for s in shares if s.payer.bank == "physics")
+    assert sim.now - began - 5 <= used <= sim.now - began

@@ -150,6 +150,31 @@ def test_a_clock_that_goes_back_counts_nothing_twice():
     assert done.costs == Costs()
 
 
+def others(found, running, payers):
+    """On how many nodes jobs of each payer run that have no share of their own."""
+    own = {share.job for share in found.shares}
+    rest = {job: payer for job, payer in payers.items() if job not in own}
+    return ledger.others_of(found, running, rest)
+
+
+def test_each_payer_pays_for_jobs_that_run_and_have_no_share_of_their_own():
+    jobs = {JobId(n): ANN for n in range(40)} | {JobId(n): BEN for n in range(40, 80)}
+    found = entry(jobs)
+    nodes = tuple((job, 1) for job in jobs)
+    rest = others(found, nodes, jobs)
+    assert dict(rest) == {ANN: 40, BEN: 24}
+    use = Use(phase="idle", busy=4, jobs=nodes, others=rest)
+    row = ledger.settle(ledger.count(found, use, T0, joined=True), T0 + HOUR)
+    parts = ledger.by_payer(row.shares, row.costs)
+    assert parts[ANN].work == parts[BEN].work > 0
+
+
+def test_jobs_of_payers_that_are_not_known_one_by_one_are_theirs_together():
+    jobs = {JobId(n): Payer(n) for n in range(60)}
+    running = [(JobId(0), 1), (JobId(30), 2), (JobId(99), 1)]
+    assert others(entry(jobs), running, jobs) == ((Payer(0), 1), (OTHERS, 2))
+
+
 def test_jobs_are_many_and_shares_are_few():
     jobs = {JobId(n): ANN if n % 2 else BEN for n in range(1, 500)}
     found = entry(jobs)

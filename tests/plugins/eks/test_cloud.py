@@ -251,21 +251,31 @@ def test_a_cluster_that_cannot_be_used_says_so(eks: MotoEks) -> None:
     assert eks.cloud().cluster()[1] == AUTHORITY
 
 
+THROTTLED = {"code": "IamThrottling", "message": "busy"}
+UNREGISTERED = {"code": "NodeCreationFailure", "message": "no node joined"}
+
+
 @pytest.mark.parametrize(
-    ("status", "issues", "phase"),
+    ("status", "issues", "phase", "has_nodes"),
     [
-        ("CREATING", [], Phase.PENDING),
-        ("CREATING", [STOCKOUT], Phase.FAILED),
-        ("CREATING", [{"code": "IamThrottling", "message": "busy"}], Phase.PENDING),
-        ("ACTIVE", [], Phase.RUNNING),
-        ("DEGRADED", [STOCKOUT], Phase.RUNNING),
-        ("DELETING", [], Phase.ENDING),
-        ("DELETE_FAILED", [], Phase.FAILED),
-        ("CREATE_FAILED", [STOCKOUT], Phase.FAILED),
+        ("CREATING", [], Phase.PENDING, True),
+        ("CREATING", [STOCKOUT], Phase.FAILED, False),
+        ("CREATING", [THROTTLED], Phase.PENDING, True),
+        ("ACTIVE", [], Phase.RUNNING, True),
+        ("DEGRADED", [STOCKOUT], Phase.RUNNING, False),
+        ("DELETING", [], Phase.ENDING, True),
+        ("DELETE_FAILED", [], Phase.FAILED, True),
+        ("CREATE_FAILED", [STOCKOUT], Phase.FAILED, False),
+        ("CREATE_FAILED", [UNREGISTERED], Phase.FAILED, True),
     ],
 )
-def test_a_node_group_is_in_a_phase(
-    eks: MotoEks, status: str, issues: list[dict[str, str]], phase: Phase
+def test_a_node_group_is_in_a_phase_and_has_nodes_or_not(
+    eks: MotoEks,
+    status: str,
+    issues: list[dict[str, str]],
+    phase: Phase,
+    *,
+    has_nodes: bool,
 ) -> None:
     cloud = eks.cloud()
     cloud.create(GROUP)
@@ -274,7 +284,7 @@ def test_a_node_group_is_in_a_phase(
     group.status, group.health = status, {"issues": issues}
     found = cloud.group("burst-a")
     assert found is not None
-    assert found.phase is phase
+    assert (found.phase, found.has_nodes) == (phase, has_nodes)
     assert found.tags == {"of": "a test"}
     for issue in issues:
         assert issue["message"] in found.why

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from pathlib import Path
 from typing import Any
@@ -282,3 +283,9 @@ def test_events_of_a_burst_go_to_a_cluster_that_is_reached(form: World) -> None:
     form.provider.observe()
     with pytest.raises(NotFound):
         form.provider.record_event(burst, Event(1.0, "reaped"), "nothing is left")
+
+
+def test_nodes_that_a_pool_begins_with_cost_before_there_are_pods(form: World) -> None:
+    with contextlib.suppress(Transient):
+        form.provider.provision(form.spec)
+    assert form.status().has_nodes

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 from burst_vm.cloud import NewVm, VmCloud
+from burst_vm.failures import Throttled
 from burst_vm.machines import VmState
 from burst_vm.settings import VmOffer
 from cryptography.hazmat.primitives import serialization
@@ -20,7 +21,7 @@ from libcloud.common.google import GoogleServiceAcctAuthConnection
 from libcloud.compute.drivers.gce import GCEConnection
 from libcloud.http import LibcloudConnection
 
-from burst.errors import InsufficientCapacity
+from burst.errors import InsufficientCapacity, Transient
 from tests.plugins.vm.fake_cloud import FakeCloud
 
 ZONE = "europe-west1-b"
@@ -49,6 +50,14 @@ INSTANCE = {
 }
 STOCKOUT = {"code": "ZONE_RESOURCE_POOL_EXHAUSTED", "message": "no such VMs now"}
 
+THROTTLED = {
+    "error": {
+        "code": 403,
+        "message": "Rate Limit Exceeded",
+        "errors": [{"domain": "usageLimits", "reason": "rateLimitExceeded"}],
+    }
+}
+
 
 class Compute:
     """What Compute Engine answers, and the requests it had."""
@@ -59,6 +68,8 @@ class Compute:
         """When the operation that makes a VM fails."""
         self.tokens: set[str] = set()
         self.timeouts: set[float] = set()
+        self.throttles = False
+        """Whether it takes no request that asks for the state of an operation."""
 
     def answer(self, method: str, path: str) -> dict[str, Any]:
         words = path.split("/")
@@ -86,8 +97,10 @@ class Compute:
             compute.tokens.add(headers["Authorization"])
             compute.timeouts.add(made.session.timeout)
             made.response = requests.Response()
-            made.response.status_code = 200
-            found = compute.answer(method, urlsplit(url).path)
+            path = urlsplit(url).path
+            throttled = compute.throttles and "/operations/" in path
+            made.response.status_code = 403 if throttled else 200
+            found = THROTTLED if throttled else compute.answer(method, path)
             made.response._content = json.dumps(found).encode()
 
         made.request = request
@@ -144,6 +157,17 @@ def test_a_stock_out_that_is_told_after_a_while_is_read(
         cloud.create(vm)
     assert compute.now >= compute.ends
     assert compute.timeouts == {30.0}, "of one request"
+
+
+def test_a_vm_may_have_been_made_though_a_question_after_that_is_throttled(
+    compute: Compute, cloud: VmCloud
+) -> None:
+    compute.throttles = True
+    offer = VmOffer(size="a2-highgpu-1g", cores=6, max_nodes=1)
+    vm = NewVm("burst-0-0", offer, {"burst-owner": "owner"}, "#cloud-config")
+    with pytest.raises(Transient, match="rateLimitExceeded") as caught:
+        cloud.create(vm)
+    assert not isinstance(caught.value, Throttled)
 
 
 def test_no_token_is_kept_in_a_file(
