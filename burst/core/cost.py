@@ -17,8 +17,7 @@ from burst.core.standing import stands
 from burst.core.world import World
 from burst.core.worth.ledger import Payer, settle
 from burst.core.worth.money import to_units
-from burst.core.worth.online_times import OnlineTimes
-from burst.core.worth.stage_times import ProviderTimes
+from burst.core.worth.online_times import OnlineTimes, ProviderTimes
 from burst.model.accounting import UsageWeights
 from burst.model.burst import Burst, Lease, State
 

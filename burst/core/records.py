@@ -13,8 +13,8 @@ from burst.core import cooldowns, lifecycle
 from burst.core.actions import Action, ProvisionBurst
 from burst.core.provider_health import Health
 from burst.core.worth.ledger import Entry, SettledBurst
+from burst.core.worth.online_times import ProviderTimes
 from burst.core.worth.periods import Period
-from burst.core.worth.stage_times import ProviderTimes
 from burst.errors import BurstError
 from burst.model.burst import (
     CAPACITY,

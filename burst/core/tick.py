@@ -43,7 +43,7 @@ from burst.core.unread_time import postponed
 from burst.core.unusable_bursts import undrain_free_ranks
 from burst.core.world import World
 from burst.core.worth.accounts import keep_accounts
-from burst.core.worth.online_times import learn_times
+from burst.core.worth.online_times import learnt
 from burst.core.worth.rules import RuleSet
 from burst.model.burst import Burst, BurstId, Result, State
 from burst.model.decision import Decision
@@ -130,7 +130,7 @@ def run_tick(
     if world.lead is not None:
         undrain_free_ranks(tx, world)
     keep_accounts(tx, world, settings)
-    learn_times(tx)
+    tx.times = learnt(tx.times, tx.events, tx.bursts, tx.unreadable)
     _drop_oldest(tx)
     made = result_of(tx)
     if decided is None:

@@ -22,7 +22,7 @@ from burst.core.plan.fit import NodePool
 from burst.core.plan.sources import LiveBurst
 from burst.core.worth.ledger import Payer, Use, count, extend, open_entry
 from burst.core.worth.life import Life, lives_until
-from burst.core.worth.stage_times import ProviderTimes
+from burst.core.worth.online_times import ProviderTimes
 from burst.model.burst import Lease
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58

@@ -34,8 +34,7 @@ from burst.core.select.job_context import JobContext, job_context
 from burst.core.select.job_rules import JobRules
 from burst.core.select.queues import in_stopped_queue
 from burst.core.world import World
-from burst.core.worth.comparison import Comparison, purchase_of
-from burst.core.worth.estimate import Purchase, StartEstimate, judge
+from burst.core.worth.estimate import Comparison, Purchase, StartEstimate, judge
 from burst.core.worth.online_times import OnlineTimes
 from burst.core.worth.rules import RuleSet
 from burst.model.decision import Decision
@@ -158,10 +157,10 @@ class BurstWorth:
         """
         key = self._openings.key(demand)
         if key not in self._first:
-            chosen = self._choose(demand)
+            chosen, times = self._choose(demand), self.context.records.times
             self._first[key] = chosen and (
                 chosen[0].key,
-                purchase_of(*chosen, 0.0, OnlineTimes(self.context.records.times)),
+                OnlineTimes(times).purchase(*chosen, 0.0),
             )
         return self._first[key]
 
