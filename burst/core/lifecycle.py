@@ -11,28 +11,20 @@ burst: one bad record must never stop the other bursts.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import msgspec
 
-from burst.core import burst_jobs, sizes
+from burst.core.event_changes import CHANGES
 from burst.core.kept_events import cut_note, kept
 from burst.model.burst import (
-    LEAD_MOVED,
-    NOT_HELD,
-    RECLAIMED,
-    WITH_LEAD,
     Burst,
     JobTimes,
     Lease,
-    Result,
     State,
 )
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
-from burst.model.ranks import parse_idset
 from burst.model.record import BurstRecord
 
 BEFORE_REAP = (State.NEW, State.PROVISION, State.JOIN, State.ONLINE, State.DRAIN)
@@ -90,29 +82,15 @@ NOTES: dict[str, tuple[State, ...]] = {
     "unquarantine": tuple(State),
 }
 
-OUT_OF_REACH = "out-of-reach"
-"""The cause of quarantine if the provider of a burst is set to another place."""
-
-RESULTS = {
-    "canceled": Result.CANCELED,
-    NOT_HELD: Result.CANCELED,
-    WITH_LEAD: Result.CANCELED,
-    LEAD_MOVED: Result.CANCELED,
-    "timeout": Result.TIMEOUT,
-    RECLAIMED: Result.RECLAIMED,
-}
-"""Types of `exception` with a result other than FAILED; all others are failures."""
-
-
-def submission(jobs: Mapping[JobId, float], now: float) -> Event:
-    """Return the first event of a burst; `jobs` as for `begin`."""
-    from_job = {format_f58(job): submitted for job, submitted in jobs.items()}
-    return Event(now, "submit", {"jobs": from_job})
-
 
 def begin(lease: Lease, jobs: Mapping[JobId, float], now: float) -> Burst:
     """Return a new burst; `jobs` are the jobs it is made for, with submit times."""
-    return apply(Burst(lease=lease, since=now), submission(jobs, now))
+    return apply(Burst(lease=lease, since=now), Event(now, "submit", named(jobs)))
+
+
+def named(jobs: Mapping[JobId, float]) -> dict[str, dict[str, float]]:
+    """Return the context of an event that gives jobs to a burst."""
+    return {"jobs": {format_f58(job): submitted for job, submitted in jobs.items()}}
 
 
 def restore(record: BurstRecord, jobs: Mapping[JobId, JobTimes]) -> Burst:
@@ -163,7 +141,7 @@ def step(burst: Burst, event: Event) -> tuple[Burst, Event]:
         return step(burst, Event(event.timestamp, "quarantine", {"note": why}))
     try:
         event = cut_note(event)
-        derive = _DERIVED.get(event.name)
+        derive = CHANGES.get(event.name)
         changes = derive(burst, event) if derive else {}
         events = kept(burst.events, event)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -180,112 +158,3 @@ def step(burst: Burst, event: Event) -> tuple[Burst, Event]:
 def quarantine(burst: Burst, why: str, now: float) -> Burst:
     """Return the burst quarantined: nothing is done to it until a person decides."""
     return apply(burst, Event(now, "quarantine", {"note": why}))
-
-
-def _online(_: Burst, event: Event) -> dict[str, Any]:
-    return {"expected": parse_idset(event.context["ranks"]), "reclaimed": ""}
-
-
-def _joined(burst: Burst, event: Event) -> dict[str, Any]:
-    return {"joined_ranks": burst.joined_ranks | parse_idset(event.context["ranks"])}
-
-
-def _drain(burst: Burst, event: Event) -> dict[str, Any]:
-    return {
-        "drained": burst.drained | parse_idset(event.context["ranks"]),
-        "result": Result(event.context["result"]),
-        "resize": None,
-    }
-
-
-def _rank_drain(burst: Burst, event: Event) -> dict[str, Any]:
-    return {"drained": burst.drained | parse_idset(event.context["ranks"])}
-
-
-def _undrain(burst: Burst, event: Event) -> dict[str, Any]:
-    return {"drained": burst.drained - parse_idset(event.context["ranks"])}
-
-
-def _finish(_: Burst, event: Event) -> dict[str, Any]:
-    status = int(event.context["status"])
-    return {"exit_status": status, "result": Result.COMPLETED}
-
-
-def _exception(_: Burst, event: Event) -> dict[str, Any]:
-    kind = event.context["type"]
-    return {
-        "exception": kind,
-        "result": RESULTS.get(kind, Result.FAILED),
-        "unused_since": None,
-        "lost_since": None,
-        "resize": None,
-    }
-
-
-def _idle(_: Burst, event: Event) -> dict[str, Any]:
-    # Missing if only `[deadlines] idle` counts.
-    keep = float(event.context.get("keep", math.inf))
-    return {"unused_since": event.timestamp, "keep_idle": keep}
-
-
-def _unread(burst: Burst, event: Event) -> dict[str, Any]:
-    """Move the beginnings of what the burst waits for (`burst.core.unread_time`).
-
-    If the burst has stopped waiting for something, no event of that wait is kept before
-    this one.
-    """
-    times = event.context
-    changes: dict[str, Any] = {"since": float(times["since_at"])}
-    if burst.unused_since is not None:
-        changes["unused_since"] = float(times["unused_at"])
-    if burst.lost_since is not None:
-        changes["lost_since"] = float(times["lost_at"])
-    if burst.resize is not None:
-        called = times.get("called_at")
-        changes["resize"] = msgspec.structs.replace(
-            burst.resize,
-            since=float(times["resize_at"]),
-            called=None if called is None else float(called),
-        )
-    return changes
-
-
-def _quarantined(_: Burst, event: Event) -> dict[str, Any]:
-    moved = event.context.get("cause") == OUT_OF_REACH
-    return {"quarantined": event.context["note"], "out_of_reach": moved}
-
-
-_DERIVED: dict[str, Callable[[Burst, Event], dict[str, Any]]] = {
-    # By event: the fields that it changes besides the state.
-    "submit": burst_jobs.assign,
-    "assign": burst_jobs.assign,
-    "job-hold": burst_jobs.job_hold,
-    "job-release": burst_jobs.job_release,
-    "job-start": burst_jobs.job_start,
-    "job-finish": burst_jobs.job_finish,
-    "job-leave": burst_jobs.job_leave,
-    "reaped": burst_jobs.reaped,
-    "joined": _joined,
-    "online": _online,
-    "drain": _drain,
-    "rank-drain": _rank_drain,
-    "undrain": _undrain,
-    "finish": _finish,
-    "exception": _exception,
-    "lost": lambda _, event: {
-        # Missing in records of earlier versions.
-        "lost_since": event.context.get("since", event.timestamp)
-    },
-    "back": lambda _, __: {"lost_since": None, "reclaimed": ""},
-    "reclaimed": lambda _, event: {"reclaimed": event.context["note"]},
-    "idle": _idle,
-    "busy": lambda _, __: dict(burst_jobs.IN_USE),
-    "quarantine": _quarantined,
-    "unread": _unread,
-    "grow": sizes.grow,
-    "grown": sizes.grown,
-    "shrink": sizes.shrink,
-    "shrink-start": sizes.shrink_start,
-    "shrunk": sizes.shrunk,
-    "unquarantine": lambda _, __: {"quarantined": "", "out_of_reach": False},
-}

@@ -186,8 +186,8 @@ class Transaction:
 
     def add_burst(self, lease: Lease, jobs: Mapping[JobId, float]) -> None:
         """Record a new burst; its provider is not called yet."""
-        self.bursts[lease.id] = lifecycle.begin(lease, jobs, self.now)
-        self.events.append((lease.id, lifecycle.submission(jobs, self.now)))
+        self.bursts[lease.id] = Burst(lease=lease, since=self.now)
+        self.record(lease.id, "submit", lifecycle.named(jobs))
 
     def start_provision(self, burst: BurstId) -> None:
         """Record that the provider is about to be called, and call it."""

@@ -17,6 +17,7 @@ import msgspec
 
 from burst.config import LimitSettings, Settings
 from burst.core.actions import DrainBurst, ResizeBurst, UndrainBurst
+from burst.core.event_changes import size_context
 from burst.core.observation import (
     ProviderPhase,
     failed_before,
@@ -29,7 +30,6 @@ from burst.core.obstacles import drain_until_empty, why_in_use
 from burst.core.plan.slots import DRAIN_TAG
 from burst.core.provider_calls import is_resize_taken, may_resize, report_overdue
 from burst.core.records import Transaction
-from burst.core.sizes import size_context
 from burst.core.world import World
 from burst.model.burst import Burst, Lease
 from burst.model.decision import count_nodes
