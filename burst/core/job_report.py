@@ -21,7 +21,7 @@ from burst.core.report import Row
 from burst.core.select.constraints import Constraints
 from burst.core.select.job_context import OwnNodes
 from burst.core.select.queues import why_not_started
-from burst.core.timeline import has_nodes_of, known_events, was_assigned
+from burst.core.timeline import assigned_jobs, known_events
 from burst.core.world import Halt, World
 from burst.core.worth.estimate import StartEstimate
 from burst.core.worth.online_times import OnlineTimes
@@ -95,11 +95,13 @@ def explain(
 ) -> Row | None:
     """Return the answer to `burst explain JOB`; None for an unknown job."""
     job = world.lead.jobs.get(job_id) if world.lead else None
+    # Flux may have started it on a burst that it is not assigned to.
+    running_on = job.ranks if job and job.state in ALLOCATED else frozenset()
     bursts = [
         burst
         for burst in records.bursts.values()
-        if was_assigned(burst, job_id)
-        or (job is not None and burst.live and has_nodes_of(burst, job))
+        if job_id in assigned_jobs(burst)
+        or (burst.live and not running_on.isdisjoint(burst.lease.ranks))
     ]
     if job is None and not bursts:
         return None

@@ -10,7 +10,6 @@ from burst.core.lifecycle import EDGES
 from burst.model.burst import Burst, JobTimes, State
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
-from burst.model.lead import ALLOCATED, JobView
 
 # The stages of a burst in order, and the event with which each begins. If there are
 # several such events, the first counts.
@@ -83,20 +82,10 @@ def known_events(burst: Burst, job: JobId | None = None) -> list[Event]:
     return sorted(told, key=lambda event: event.timestamp)
 
 
-def was_assigned(burst: Burst, job: JobId) -> bool:
-    """Tell whether a job is known to be, or to have been, assigned to the burst."""
-    return job in assigned_jobs(burst)
-
-
 def assigned_jobs(burst: Burst) -> frozenset[JobId]:
     """Return the jobs known to be, or to have been, assigned to the burst."""
     ended = (job for job, _ in burst.sums.recent)
     return frozenset((*burst.jobs, *burst.times, *ended))
-
-
-def has_nodes_of(burst: Burst, job: JobView) -> bool:
-    """Tell whether a job runs on a burst, also if it is not assigned to it."""
-    return job.state in ALLOCATED and not job.ranks.isdisjoint(burst.lease.ranks)
 
 
 def _first(burst: Burst, name: str) -> float | None:
