@@ -266,7 +266,7 @@ def _idle(_: Burst, event: Event) -> dict[str, Any]:
 
 
 def _unread(burst: Burst, event: Event) -> dict[str, Any]:
-    """Move the beginnings of what the burst waits for (`burst.core.unread_time`).
+    """Move the beginnings of what the burst waits for (`burst.core.sync`).
 
     If the burst has stopped waiting for something, no event of that wait is kept before
     this one.

@@ -12,7 +12,6 @@ from burst.config import Settings
 from burst.core import lifecycle
 from burst.core.actions import FREEING, Action
 from burst.core.burst_actions import act_on_burst
-from burst.core.idle_parts import shrink_idle
 from burst.core.joined import begin_drain
 from burst.core.plan.demands import Demand, Plan
 from burst.core.plan.growth import with_ranks
@@ -28,7 +27,7 @@ from burst.core.plan.refusal_cache import (
 from burst.core.plan.refusal_inputs import refusal_inputs
 from burst.core.plan.shortfall import update_shortfalls
 from burst.core.records import Records, Transaction
-from burst.core.resizing import begin_growth
+from burst.core.resizing import begin_growth, shrink_idle
 from burst.core.select.assignments import (
     end_late_bursts,
     end_unreleased,
@@ -38,8 +37,7 @@ from burst.core.select.job_context import JobContext, job_context
 from burst.core.select.job_holds import plan_job_holds
 from burst.core.select.job_rules import JobRules
 from burst.core.select.triage import triage
-from burst.core.sync import sync, take_answers
-from burst.core.unread_time import postponed
+from burst.core.sync import postponed, sync, take_answers
 from burst.core.unusable_bursts import undrain_free_ranks
 from burst.core.world import World
 from burst.core.worth.accounts import keep_accounts

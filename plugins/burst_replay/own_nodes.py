@@ -13,8 +13,8 @@ from bisect import bisect_left, insort
 from collections.abc import Sequence
 from functools import cache
 
+from burst.core.worth.conservative import End, Start, Waiting
 from burst.core.worth.history import JobKind, RunHistory
-from burst.core.worth.own_room import End, Start, Waiting
 from burst.core.worth.queue_order import (
     Leaves,
     Scheduling,

@@ -16,10 +16,18 @@ from typing import Any
 
 import msgspec
 
-from burst.core.worth.conservative import Profile, simulate_conservative
+from burst.core.worth.conservative import (
+    NEVER,
+    NO_JOB,
+    End,
+    OwnRoom,
+    Profile,
+    Start,
+    Waiting,
+    simulate_conservative,
+)
 from burst.core.worth.estimate import StartEstimate
 from burst.core.worth.history import RunTime
-from burst.core.worth.own_room import NEVER, NO_JOB, End, OwnRoom, Start, Waiting
 from burst.model.jobid import JobId
 from burst.model.scheduler import Order
 
