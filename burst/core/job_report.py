@@ -14,7 +14,7 @@ import msgspec
 
 from burst.core.burst_story import sentence
 from burst.core.guest_view import OWNER_SEES
-from burst.core.losses import loss_of, reclaim_of
+from burst.core.losses import taken_from
 from burst.core.plan.capacity import own_ranks
 from burst.core.records import Records
 from burst.core.report import Row
@@ -106,11 +106,12 @@ def explain(
     if job is None and not bursts:
         return None
     hold, repeat = records.holds.get(job_id), records.repeats.get(job_id)
+    taken = (taken_from(each, job_id, job) for each in records.bursts.values())
     row = told_of(job, job_id) | {
         "held": hold.state.value if hold else None,
         "urgency_before": hold.urgency if hold else None,
         "bursts": [_story(burst, job_id) for burst in bursts],
-        "reclaimed": _taken(records, job_id, job),
+        "reclaimed": next(filter(None, taken), ""),
         "again": repeat.text() if repeat else "",
     }
     decision = decisions.get(job_id) or (job and _decide_started(job, world))
@@ -228,13 +229,6 @@ def _begins_nothing(halt: Halt, guest: bool) -> str:
     if guest:
         return f"the daemon cannot start anything for it at present ({OWNER_SEES})"
     return halt.text()
-
-
-def _taken(records: Records, job_id: JobId, job: JobView | None) -> str:
-    """Return what took nodes of a job away; empty if nothing did."""
-    bursts = records.bursts.values()
-    told = (reclaim_of(b, job_id, job) or loss_of(b, job_id, job) for b in bursts)
-    return next(filter(None, told), "")
 
 
 def _story(burst: Burst, job_id: JobId) -> Row:
