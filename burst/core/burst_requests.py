@@ -21,7 +21,7 @@ from burst.core.plan.slots import RankSlot
 from burst.core.plan.unread_use import unread_use
 from burst.core.records import Records, Transaction, unread_leases
 from burst.core.resize_request import WantedSize, resize_burst
-from burst.core.select.job_rules import job_rules
+from burst.core.select.job_rules import JobRules
 from burst.core.standing import minimums_at
 from burst.core.tick import TickResult, joined, result_of
 from burst.core.world import World
@@ -260,7 +260,7 @@ def request_for_job(
     """
     view, hold = world.read_lead().jobs.get(job), records.holds.get(job)
     tx = Transaction(records, now)
-    if view is None or not job_rules(world, settings, now).may_burst(view):
+    if view is None or not JobRules(world, settings, now).may_burst(view):
         raise unknown_job(job)
     _check_job(view, hold)
     if hold is None:

@@ -33,7 +33,7 @@ from burst.core.select.assignments import (
     end_unreleased,
     expire_assignments,
 )
-from burst.core.select.job_context import JobContext, job_context
+from burst.core.select.job_context import JobContext
 from burst.core.select.job_holds import plan_job_holds
 from burst.core.select.job_rules import JobRules
 from burst.core.select.triage import triage
@@ -42,7 +42,6 @@ from burst.core.unusable_bursts import undrain_free_ranks
 from burst.core.world import World
 from burst.core.worth.accounts import keep_accounts
 from burst.core.worth.online_times import learnt
-from burst.core.worth.rules import RuleSet
 from burst.model.burst import Burst, BurstId, Result, State
 from burst.model.decision import Decision
 from burst.model.event import Event
@@ -192,14 +191,13 @@ def _decide_on_jobs(
     assert world.lead is not None
     end_late_bursts(tx, world, settings.limits)
     expire_assignments(tx, world)
-    rules = RuleSet(settings.rules, world.userids)
-    inputs = refusal_inputs(tx, world, settings, rules)
+    rules = JobRules(world, settings, tx.now)
+    inputs = refusal_inputs(tx, world, settings, rules.rules)
     before = cache or RefusalCache(inputs=inputs)
     standing = standing_refusals(before, same, inputs, world.lead, tx.now)
     plan_on = plan_context(tx, world, settings, tx.now, inputs.ranks)
     plan_on.overtaken = before.overtaken
-    job_rules = JobRules(world, settings, rules, tx.now)
-    jobs = job_context(tx, plan_on, job_rules, inputs.own)
+    jobs = JobContext(tx, plan_on, rules, inputs.own)
     bursts_by_job = tx.bursts_by_job()
     found = triage(jobs, bursts_by_job, standing.decisions, before.shortfalls)
     plan = plan_demands(tx, world, settings, found.demands, plan_on)

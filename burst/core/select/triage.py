@@ -184,7 +184,7 @@ class _JobTriage:
 
     def _by_rule(self, job: JobView, demand: Demand) -> Decision | Demand:
         """Return the demand as the job's rule allows it, or why it is refused."""
-        why = self._worth.decide(job, demand, self._waited(job))
+        why, worth = self._worth.decide(job, demand, self._waited(job))
         if why is not None and not why.reason.about_job.refused:
             return why
         # A job that only an isolated burst may run never leaves the stopped queue.
@@ -193,7 +193,6 @@ class _JobTriage:
         over = self._limits.decide(job, demand.request, enters)
         if over is not None:
             return over
-        worth = self._worth.live_worth(job, demand)
         # A job to which no nodes are worth their price takes none of its user's limit.
         if why is None or worth is not None:
             self._limits.count(job, demand.request)
