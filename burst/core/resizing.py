@@ -22,7 +22,7 @@ import msgspec
 
 from burst.config import LimitSettings, Settings
 from burst.core.actions import DrainBurst, ResizeBurst, UndrainBurst
-from burst.core.cost import awaited_idle_limit, idle_limit
+from burst.core.cost import idle_limit
 from burst.core.event_changes import size_context
 from burst.core.observation import (
     ProviderPhase,
@@ -293,8 +293,7 @@ def shrink_idle(
         known = before.get(burst.id, IdlePart(0, tx.now))
         part = IdlePart(max(kept, known.nodes), known.since)
         found[burst.id] = part
-        limit_of = awaited_idle_limit if jobs_wait else idle_limit
-        limit = limit_of(burst, settings)
+        limit = idle_limit(burst, settings, awaited=jobs_wait)
         stays = burst.expected.intersection(burst.lease.ranks[: part.nodes])
         if stays and tx.now - part.since > limit:
             note = f"its last nodes were idle for {format_fsd(limit)}"

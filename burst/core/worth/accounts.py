@@ -17,7 +17,7 @@ import msgspec
 from burst.config import Settings
 from burst.core.observation import status_of
 from burst.core.provider_calls import is_resize_taken
-from burst.core.records import RecordsView, Transaction
+from burst.core.records import Transaction
 from burst.core.world import World
 from burst.core.worth import ledger, periods
 from burst.core.worth.budget import Budgets, commitment_of
@@ -76,13 +76,6 @@ def keep_accounts(tx: Transaction, world: World, settings: Settings) -> None:
     tx.periods = periods.merge_old(tx.periods, tx.unreadable, tx.now)
 
 
-def budgets_at(
-    records: RecordsView, settings: Settings, userids: Mapping[str, int], now: float
-) -> Budgets:
-    """Return the budgets as they stand now; `userids` as `World.userids`."""
-    return Budgets(settings.budget, records, userids, now)
-
-
 def reserve_longer(
     tx: Transaction, burst: Burst, world: World, settings: Settings
 ) -> bool:
@@ -101,7 +94,7 @@ def reserve_longer(
     before = commitment_of(entry, tx.now)
     until = ends + _KEPT_LONGER_S
     after = msgspec.structs.replace(before, until=until)
-    budgets = budgets_at(tx, settings, world.userids, tx.now)
+    budgets = Budgets(settings.budget, tx, world.userids, tx.now)
     if budgets.refusing([after], before) is not None:
         return False
     tx.entries[burst.id] = ledger.extend(entry, until, {})
