@@ -203,6 +203,10 @@ def _decide_on_jobs(
     plan = plan_demands(tx, world, settings, found.demands, plan_on)
     _record_plan(tx, plan, found.demands, world)
     fresh = {**found.decisions, **jobs.downgrade_final(plan.decisions)}
+    shortfalls = update_shortfalls(
+        tx, before.shortfalls, fresh, settings, standing.decisions
+    )
+    plan_job_holds(tx, jobs, fresh)
     after = msgspec.structs.replace(
         standing,
         inputs=inputs,
@@ -210,17 +214,22 @@ def _decide_on_jobs(
         here=found.here,
         # Who was given nodes may be gone in the next tick, and its inputs as before.
         changed=standing.changed or plan.gives or plan.promises != before.promises,
-        shortfalls=update_shortfalls(
-            tx, before.shortfalls, fresh, settings, standing.decisions
-        ),
+        shortfalls=shortfalls,
         promises=plan.promises,
         overtaken={
             **{job: n for job, n in before.overtaken.items() if job in fresh},
             **plan.overtaken,
         },
+        idle_parts=shrink_idle(
+            tx,
+            standing.idle_parts,
+            world,
+            settings,
+            jobs_wait=_may_have_nodes_later(plan, standing.decisions, fresh),
+        ),
     )
     refused = refusals(fresh, bursts_by_job)
-    decided = JobDecisions(
+    return JobDecisions(
         left=after,
         fresh=fresh,
         refused=refused,
@@ -228,28 +237,12 @@ def _decide_on_jobs(
         unsettled=any(each.reason is Reason.STARTING for each in fresh.values()),
         behind=bool(plan_on.constraints.later or standing.outdated),
     )
-    return _act_on_jobs(tx, jobs, decided)
 
 
-def _act_on_jobs(
-    tx: Transaction, jobs: JobContext, decided: JobDecisions
-) -> JobDecisions:
-    """Hold and release jobs, and shrink bursts by idle nodes that no job waits for.
-
-    Return the decisions with what the next tick needs to know about that.
-    """
-    after, world = decided.left, jobs.world
-    plan_job_holds(tx, jobs, decided.fresh)
-    refused = (*after.decisions.values(), *decided.fresh.values())
-    jobs_wait = bool(after.promises) or any(map(_may_have_nodes_later, refused))
-    idle = shrink_idle(tx, after.idle_parts, world, jobs.settings, jobs_wait=jobs_wait)
-    after = msgspec.structs.replace(after, idle_parts=idle)
-    return msgspec.structs.replace(decided, left=after)
-
-
-def _may_have_nodes_later(decision: Decision) -> bool:
-    about = decision.reason.about_job
-    return about.refused and not about.final
+def _may_have_nodes_later(plan: Plan, *decisions: Mapping[JobId, Decision]) -> bool:
+    """Tell whether a job waits that can have no nodes now."""
+    reasons = (each.reason.about_job for known in decisions for each in known.values())
+    return bool(plan.promises) or any(r.refused and not r.final for r in reasons)
 
 
 def _record_plan(
