@@ -126,9 +126,8 @@ def _apply_answer(
         return
     if is_provision and call.outcome in provider_health.ENDS_BURST:
         return  # what the provider shows is recorded first; see `burst_actions`
-    if burst.state is _STATE_OF[call.verb] and not _is_recorded(burst, call):
-        context = {"call": call.verb.value, "note": call.note, "attempt": call.attempts}
-        tx.record(burst.id, "retry", context)
+    if burst.state is _STATE_OF[call.verb]:
+        _record_retry(tx, burst, call)
 
 
 def _apply_resize(
@@ -146,24 +145,25 @@ def _apply_resize(
     final = call.outcome in (*provider_health.ENDS_BURST, Outcome.NOT_FOUND)
     if final and burst.coming:
         fail_growth(tx, burst, call.note, limits)
-    elif not _is_recorded(burst, call):
-        context = {"call": call.verb.value, "note": call.note, "attempt": call.attempts}
-        tx.record(burst.id, "retry", context)
+    else:
+        _record_retry(tx, burst, call)
 
 
-def _is_recorded(burst: Burst, call: LastCall) -> bool:
-    """Tell whether it is on record already that the call is repeated, and why.
+def _record_retry(tx: Transaction, burst: Burst, call: LastCall) -> None:
+    """Record that a call is repeated, and why, unless that is on record already.
 
     `provision` is called every few seconds while a cluster is made, which takes
     minutes; and each event is a line in the log and a write to the store.
     """
-    return any(
+    if not any(
         event.name == "retry"
         and event.timestamp >= burst.since
         and event.context.get("call") == call.verb.value
         and event.context.get("note") == cut(call.note)
         for event in burst.events
-    )
+    ):
+        context = {"call": call.verb.value, "note": call.note, "attempt": call.attempts}
+        tx.record(burst.id, "retry", context)
 
 
 def _adopt_hold(tx: Transaction, view: JobView) -> None:
