@@ -13,7 +13,7 @@ from typing import Any
 from burst.config import Settings
 from burst.core.burst_actions import next_deadline
 from burst.core.cost import cost
-from burst.core.isolated.observation import UNDER_WAY
+from burst.core.lifecycle import UNDER_WAY
 from burst.core.observation import is_enabled, why_out_of_reach
 from burst.core.records import RecordsView
 from burst.core.resizing import growth_end

@@ -27,7 +27,10 @@ from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
 from burst.model.record import BurstRecord
 
-BEFORE_REAP = (State.NEW, State.PROVISION, State.JOIN, State.ONLINE, State.DRAIN)
+COMING_UP = (State.PROVISION, State.JOIN)
+UNDER_WAY = (*COMING_UP, State.ONLINE)
+"""States in which a burst comes up or is up."""
+BEFORE_REAP = (State.NEW, *UNDER_WAY, State.DRAIN)
 
 EDGES: dict[tuple[State, str], State] = {
     # The plan is recorded; the provider was not called yet.
@@ -37,9 +40,9 @@ EDGES: dict[tuple[State, str], State] = {
     # The provider reports that all followers are started, or all ranks are online.
     (State.PROVISION, "provision-finish"): State.JOIN,
     # All ranks are online (or, with `partial = "keep"`, those that joined in time).
-    **{(state, "online"): State.ONLINE for state in BEFORE_REAP[1:3]},
+    **{(state, "online"): State.ONLINE for state in COMING_UP},
     # The program of an isolated burst has ended, whichever states were seen before.
-    **{(state, "finish"): State.REAP for state in BEFORE_REAP[1:4]},
+    **{(state, "finish"): State.REAP for state in UNDER_WAY},
     # No job needs it any more, or a person took it down: no new job may start on it.
     (State.ONLINE, "drain"): State.DRAIN,
     # No allocation is left on its ranks.
@@ -60,10 +63,10 @@ NOTES: dict[str, tuple[State, ...]] = {
     "job-release": tuple(State),
     "job-start": tuple(State),
     "job-finish": tuple(State),
-    "joined": (State.PROVISION, State.JOIN, State.ONLINE, State.DRAIN, State.REAP),
+    "joined": (*UNDER_WAY, State.DRAIN, State.REAP),
     "lost": (State.ONLINE, State.DRAIN, State.REAP),
     "back": (State.ONLINE, State.DRAIN),
-    "reclaimed": (State.PROVISION, State.JOIN, State.ONLINE),
+    "reclaimed": UNDER_WAY,
     "busy": (State.ONLINE,),
     "idle": (State.ONLINE,),
     "retry": (State.PROVISION, State.ONLINE, State.REAP),
@@ -75,7 +78,7 @@ NOTES: dict[str, tuple[State, ...]] = {
     "rank-drain": (State.DRAIN, State.REAP),
     "housekeeping-kill": (State.ONLINE, State.DRAIN, State.REAP),
     "undrain": (State.INACTIVE,),
-    "overdue": (State.PROVISION, State.JOIN, State.ONLINE, State.DRAIN, State.REAP),
+    "overdue": (*UNDER_WAY, State.DRAIN, State.REAP),
     "outlived": tuple(State),
     "unread": (*BEFORE_REAP, State.REAP),
     "quarantine": tuple(State),
