@@ -9,6 +9,7 @@ from burst.config import Settings
 from burst.core.actions import DrainBurst
 from burst.core.cost import idle_limit, kept_idle
 from burst.core.job_events import record_job_events, record_late_ends
+from burst.core.lifecycle import COMING_UP
 from burst.core.losses import (
     cause_of_loss,
     is_restored,
@@ -72,7 +73,7 @@ _ENDED_WITH_LEAD = "its followers ended when the lead ended"
 
 def _comes_up_since_before(burst: Burst, moment: float) -> bool:
     """Tell whether a burst was made before `moment` and is still coming up."""
-    comes_up = burst.state in (State.PROVISION, State.JOIN)
+    comes_up = burst.state in COMING_UP
     return comes_up and burst.lease.created < moment
 
 
@@ -267,7 +268,7 @@ def _fail(
         tx.fail(burst.id, kind, f"{note}; {_LEAD_ANEW}")
     elif not (
         kind == CAPACITY
-        and burst.state in (State.PROVISION, State.JOIN)
+        and burst.state in COMING_UP
         and keep_part(tx, burst, world, settings, lack=note)
     ):
         tx.fail_as_seen(burst, note, settings.limits, kind)

@@ -20,10 +20,11 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from burst.core.actions import TellJobs
+from burst.core.lifecycle import UNDER_WAY
 from burst.core.observation import ProviderPhase, provider_phase, status_of
 from burst.core.records import Transaction
 from burst.core.world import World
-from burst.model.burst import Burst, JobTimes, State
+from burst.model.burst import Burst, JobTimes
 from burst.model.event import Event, cut
 from burst.model.jobid import JobId
 from burst.model.lead import ALLOCATED, JobView
@@ -46,8 +47,6 @@ _LEAD_ENDS = "had to end, as the lead shuts down"
 _ANEW_S = 600.0
 """For how many seconds after a start of the lead a loss of its followers is attributed
 to that start: longer than the daemon looks for a lead that is away."""
-
-_MAY_BE = (State.PROVISION, State.JOIN, State.ONLINE)
 
 
 def record_loss(tx: Transaction, burst: Burst, world: World) -> None:
@@ -180,7 +179,7 @@ def record_reclaim(tx: Transaction, burst: Burst, world: World) -> Burst:
 
     Return the burst after that.
     """
-    if burst.reclaimed or burst.state not in _MAY_BE:
+    if burst.reclaimed or burst.state not in UNDER_WAY:
         return burst
     status = status_of(burst, world)
     if status is None or provider_phase(burst, world) is ProviderPhase.UNREAD:

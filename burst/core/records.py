@@ -31,7 +31,7 @@ from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.repeat import Repeat
 
-ASSIGNABLE = (State.NEW, State.PROVISION, State.JOIN, State.ONLINE)
+ASSIGNABLE = (State.NEW, *lifecycle.UNDER_WAY)
 """States of a burst to which jobs may be assigned: it is not being taken down."""
 UNNEEDED = "no job needs it any more"
 """The reason to take down a burst that was made for jobs and has none left."""
@@ -147,7 +147,7 @@ class Transaction:
         bursts of that size or larger.
         """
         self.fail(burst.id, kind, why)
-        if burst.state not in (State.PROVISION, State.JOIN):
+        if burst.state not in lifecycle.COMING_UP:
             return
         if kind == RECLAIMED:
             self.pause_reclaimed(burst, limits)
