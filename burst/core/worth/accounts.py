@@ -131,11 +131,10 @@ class _Accounts:
         given = self._tx.new_jobs(burst)
         # Flux may have started a job by itself, on nodes that are there anyway.
         new = frozenset(job for job in given if not self._has_started(job))
-        if new:
-            until = self._until(burst, new)
-            booked = {job: self._booked(burst, job, until) for job in new}
-            after = ledger.extend(after, until, self._payers(new), booked)
-        after = ledger.extend(after, after.until, self._payers(begun | given))
+        until = self._until(burst, new) if new else after.until
+        booked = {job: self._booked(burst, job, until) for job in new}
+        payers = self._payers(new) | self._payers(begun | given)
+        after = ledger.extend(after, until, payers, booked)
         after = unbook(after, burst.jobs)
         # A program may begin and end between two looks.
         ended = burst.exit_status is not None
