@@ -17,12 +17,7 @@ from burst.provider import (
     Offer,
     Phase,
 )
-from burst.provider_answers import (
-    LONGEST_WHY,
-    BadAnswer,
-    check_offers,
-    check_statuses,
-)
+from burst.provider_answers import LONGEST_WHY, BadAnswer, check_offers, check_statuses
 from tests.builders import but
 
 OFFER = Offer(name="small", shape=Shape(4), max_nodes=8, price=1.5)

@@ -14,12 +14,7 @@ from burst.core.obstacles import (
     end_late_housekeeping,
 )
 from burst.core.plan.slots import DRAIN_TAG
-from burst.core.provider_calls import (
-    is_gone,
-    may_call,
-    refused_call,
-    report_overdue,
-)
+from burst.core.provider_calls import is_gone, may_call, refused_call, report_overdue
 from burst.core.provider_health import Verb
 from burst.core.records import UNNEEDED, Transaction
 from burst.core.resizing import act_on_resize, growth_end

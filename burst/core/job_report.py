@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from burst.core.burst_story import sentence
+from burst.core.burst_story import assigned_jobs, known_events, sentence
 from burst.core.guest_view import OWNER_SEES
 from burst.core.losses import taken_from
 from burst.core.plan.capacity import own_ranks
@@ -21,7 +21,6 @@ from burst.core.report import Row
 from burst.core.select.constraints import Constraints
 from burst.core.select.job_context import OwnNodes
 from burst.core.select.queues import why_not_started
-from burst.core.timeline import assigned_jobs, known_events
 from burst.core.world import Halt, World
 from burst.core.worth.estimate import StartEstimate
 from burst.core.worth.online_times import OnlineTimes

@@ -28,12 +28,7 @@ from burst.model.burst import Burst, JobTimes
 from burst.model.event import Event, cut
 from burst.model.jobid import JobId
 from burst.model.lead import ALLOCATED, JobView
-from burst.model.ranks import (
-    format_hostlist,
-    format_idset,
-    parse_hostlist,
-    parse_idset,
-)
+from burst.model.ranks import format_hostlist, format_idset, parse_hostlist, parse_idset
 from burst.provider import BurstStatus, Failure, Phase
 
 _HostsByCause = Mapping[str, Sequence[str]]

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from burst.core.behaviour import behaviour_of
+from burst.core.burst_story import begin_time, state_times, timeline
 from burst.core.cooldowns import refused_specs
 from burst.core.cost import cost, per_hour
 from burst.core.losses import cause_of_loss
@@ -25,11 +26,7 @@ from burst.core.observation import (
     ranks_of,
     status_of,
 )
-from burst.core.obstacles import (
-    describe_cleaning,
-    describe_delay,
-    describe_obstacle,
-)
+from burst.core.obstacles import describe_cleaning, describe_delay, describe_obstacle
 from burst.core.orphans import Orphan, orphan_row
 from burst.core.plan.offers import price_of
 from burst.core.plan.slots import RankSlot, drained_by_hand, slot_holders
@@ -37,7 +34,6 @@ from burst.core.provider_calls import is_overdue
 from burst.core.provider_health import Health
 from burst.core.records import Records, unread_leases
 from burst.core.resizing import describe_resize
-from burst.core.timeline import begin_time, state_times, timeline
 from burst.core.world import ProviderView, World
 from burst.core.worth.online_times import OnlineTimes
 from burst.model.burst import Burst, BurstId, State

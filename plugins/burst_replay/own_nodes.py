@@ -15,12 +15,7 @@ from functools import cache
 
 from burst.core.worth.conservative import End, Start, Waiting
 from burst.core.worth.history import JobKind, RunHistory
-from burst.core.worth.queue_order import (
-    Leaves,
-    Scheduling,
-    simulate_queue,
-    starts_now,
-)
+from burst.core.worth.queue_order import Leaves, Scheduling, simulate_queue, starts_now
 from burst.model.jobid import JobId
 from burst.model.scheduler import Order
 from burst_replay.trace import TraceJob

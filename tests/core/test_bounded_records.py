@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from burst.core.kept_events import kept
-from burst.core.lifecycle import EDGES, NOTES, apply, begin, restore, step
+from burst.core.burst_story import assigned_jobs, known_events, timeline
+from burst.core.lifecycle import EDGES, NOTES, apply, begin, kept, restore, step
 from burst.core.records import Records
-from burst.core.timeline import assigned_jobs, known_events, timeline
 from burst.model.burst import KEPT_JOBS, Burst, State
 from burst.model.event import LONGEST_NOTE, Event
 from burst.model.jobid import JobId, format_f58

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from burst.core.timeline import assigned_jobs
+from burst.core.burst_story import assigned_jobs
 from burst.model.burst import State
 from burst.model.jobid import JobId
 from burst.model.reason import Reason

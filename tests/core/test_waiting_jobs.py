@@ -2,9 +2,9 @@
 import math
 
 from burst.core import lifecycle
+from burst.core.burst_story import state_times
 from burst.core.job_report import WaitingJobs
 from burst.core.records import Records
-from burst.core.timeline import state_times
 from burst.core.worth.estimate import StartEstimate
 from burst.core.worth.online_times import ProviderTimes
 from burst.model.burst import BurstId

@@ -13,15 +13,8 @@ from burst.core.isolated.decision import jobs_elsewhere
 from burst.core.plan.capacity import is_up, job_nodes
 from burst.core.plan.demands import Demand
 from burst.core.plan.shortfall import Shortfall
-from burst.core.select.assignments import (
-    end_warning,
-    retry_pause,
-    waiting_decision,
-)
-from burst.core.select.association_limits import (
-    LimitsInUse,
-    decide_on_dependencies,
-)
+from burst.core.select.assignments import end_warning, retry_pause, waiting_decision
+from burst.core.select.association_limits import LimitsInUse, decide_on_dependencies
 from burst.core.select.burst_worth import BurstWorth
 from burst.core.select.confinement import is_kept_apart
 from burst.core.select.job_context import JobContext, never_on_own_nodes
