@@ -146,7 +146,7 @@ def taken_from(burst: Burst, job_id: JobId, job: JobView | None) -> str:
     """
     times = dict(burst.sums.recent).get(job_id) or burst.times.get(job_id)
     had: frozenset[int] = frozenset()
-    if job is not None and (had := job.ranks or job.ran_on):
+    if job is not None and (had := job.has_or_had):
         finished = job.t_finish or None
         times = JobTimes(
             submitted=0.0, started=job.t_start, finished=finished, result=job.result
@@ -189,8 +189,7 @@ def record_reclaim(tx: Transaction, burst: Burst, world: World) -> Burst:
     running = [
         job
         for job in sorted(burst.jobs & jobs.keys())
-        if jobs[job].state in ALLOCATED
-        and _was_there(jobs[job].ranks or jobs[job].ran_on, ranks)
+        if jobs[job].state in ALLOCATED and _was_there(jobs[job].has_or_had, ranks)
     ]
     if running:
         why = f"burst {burst.id}: {note}"

@@ -158,7 +158,7 @@ class _Accounts:
 
     def _has_started(self, job: JobId) -> bool:
         view = self._jobs.get(job)
-        return view is not None and bool(view.ranks or view.ran_on)
+        return view is not None and bool(view.has_or_had)
 
     def _count_ended(self, entry: Entry, burst: Burst, use: Use) -> Entry:
         """Return the entry with no work counted for jobs beyond their end.
@@ -170,7 +170,7 @@ class _Accounts:
         mine = frozenset(burst.lease.ranks)
         seen = max(entry.at, self._tx.now - self._world.unread)
         views = {job: self._jobs.get(job) for job, _ in entry.use.jobs}
-        ran = {job: (v.ranks or v.ran_on) & mine for job, v in views.items() if v}
+        ran = {job: v.has_or_had & mine for job, v in views.items() if v}
         ends = {
             job: max(seen, self._jobs[job].t_finish)
             if self._jobs[job].state is JobState.INACTIVE
