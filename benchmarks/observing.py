@@ -16,7 +16,6 @@ from typing import Any, Protocol
 import msgspec
 
 from benchmarks.process import cpu_seconds, memory_mb
-from burst.core.provider_answers import check_statuses
 from burst.kits.kube import Cluster, Kubeconfig
 from burst.kits.pods import OfferTable, PodBursts, PodSettings, Tags
 from burst.kits.pods.lifecycle.reaper import find_ours
@@ -24,6 +23,7 @@ from burst.kits.pods.status.burst_objects import BurstObjects, group_by_burst
 from burst.kits.pods.status.observer import Observer
 from burst.model.burst import BurstId
 from burst.provider import BurstStatus, Phase
+from burst.provider_answers import check_statuses
 
 EVERY_S = 2.0
 """Seconds between two calls, as in `[daemon] observe`."""

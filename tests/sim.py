@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from burst.core import burst_requests, commands, timeline
+from burst.core import burst_requests, burst_story, commands
 from burst.core.job_report import explain
 from burst.core.plan.slots import find_slots
 from burst.core.records import jobs_on_record
@@ -143,7 +143,7 @@ class Sim:
 
     def names(self, burst=None):
         """The events of a burst, by name."""
-        return [event.name for event in timeline.known_events(burst or self.burst)]
+        return [event.name for event in burst_story.known_events(burst or self.burst)]
 
     def in_state(self, state: State):
         return lambda: bool(self.bursts) and self.bursts[-1].state is state
@@ -212,5 +212,5 @@ class Sim:
         return "\n".join(
             f"{b.id} {e.timestamp - T0:g} {e.name} {e.context}"
             for b in self.bursts
-            for e in timeline.known_events(b)
+            for e in burst_story.known_events(b)
         )

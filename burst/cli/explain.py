@@ -15,9 +15,9 @@ from burst.cli.listing import print_json
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.cli.typed_names import complete_job_or_burst, find_burst
-from burst.core.job_end import BY_BURST, JobEnd, end_of
 from burst.errors import MALFORMED, BurstError, Denied, LeadError, NoDaemon
 from burst.lead import Lead
+from burst.model.job_end import BY_BURST, JobEnd, end_of
 from burst.model.jobid import parse_jobid
 
 _OVER = {"inactive", "gone"}

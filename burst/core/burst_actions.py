@@ -15,16 +15,10 @@ from burst.core.obstacles import (
 )
 from burst.core.orphans import SURE_AFTER
 from burst.core.plan.slots import DRAIN_TAG
-from burst.core.provider_calls import (
-    is_gone,
-    may_call,
-    refused_call,
-    report_overdue,
-)
+from burst.core.provider_calls import is_gone, may_call, refused_call, report_overdue
 from burst.core.provider_health import Verb
 from burst.core.records import UNNEEDED, Transaction
 from burst.core.resizing import act_on_resize, growth_end
-from burst.core.timeline import timeline
 from burst.core.world import World
 from burst.model.burst import Burst, State
 from burst.model.fsd import format_fsd
@@ -152,7 +146,7 @@ def _reap(tx: Transaction, burst: Burst, world: World, settings: Settings) -> No
         tx.record(burst.id, "reaped", {})
         # A burst that never came up gives back no capacity: otherwise the offer would
         # be tried, and fail, again and again.
-        if "online" in timeline(burst) or burst.may_have_run:
+        if burst.first("online") is not None or burst.may_have_run:
             tx.regain_capacity(burst)
         return
     what = describe_delay(burst, world)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """`burst request`: nodes ahead of jobs, an isolated burst, or a burst for a job.
 
-A request may accept fewer nodes if not all can be had. Pure, like the tick.
+A request may accept fewer nodes if not all can be had. The nodes that standing minimums
+lack are requested like this, too. Pure, like the tick.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from burst.core.plan.demands import Demand
 from burst.core.plan.plan_demands import plan_demands
 from burst.core.plan.slot_ranks import run_of
 from burst.core.plan.slots import RankSlot
-from burst.core.records import Records, Transaction
+from burst.core.plan.unread_use import unread_use
+from burst.core.records import Records, Transaction, unread_leases
 from burst.core.resize_request import WantedSize, resize_burst
-from burst.core.select.job_rules import job_rules
-from burst.core.tick import TickResult, result_of
+from burst.core.select.job_rules import JobRules
+from burst.core.standing import minimums_at
+from burst.core.tick import TickResult, joined, result_of
 from burst.core.world import World
 from burst.core.worth.accounts import keep_accounts
 from burst.errors import BurstError, JobspecError
@@ -36,6 +39,10 @@ from burst.model.request import BurstPreferences, ResourceRequest
 
 LONGEST_COMMAND = 2**14
 """The longest command of an isolated burst, in bytes; the burst's record keeps it."""
+_UNREAD = (
+    "record burst/{0} cannot be read; its nodes count as some of this minimum: burst"
+    " down {0} deletes them, and others are made"
+)
 
 
 def request_nodes(nodes: int, provider: str = "", slot: str = "") -> Demand:
@@ -253,7 +260,7 @@ def request_for_job(
     """
     view, hold = world.read_lead().jobs.get(job), records.holds.get(job)
     tx = Transaction(records, now)
-    if view is None or not job_rules(world, settings, now).may_burst(view):
+    if view is None or not JobRules(world, settings, now).may_burst(view):
         raise unknown_job(job)
     _check_job(view, hold)
     if hold is None:
@@ -279,3 +286,36 @@ def _check_job(view: JobView, hold: Hold | None) -> None:
             f"{name} is held by its user",
             f"flux job urgency {name} default releases it",
         )
+
+
+def keep_minimums(
+    records: Records, world: World, settings: Settings, now: float
+) -> tuple[TickResult, dict[str, str]]:
+    """Make bursts for the nodes that minimums lack, as many as can be had.
+
+    Also returns, by the text of a minimum, why not all its nodes can be had. Raises
+    Unreadable.
+    """
+    results, why = [result_of(Transaction(records, now))], {}
+    for minimum in minimums_at(settings, now):
+        before = results[-1].records
+        nodes, view = minimum.missing(before), world.providers.get(minimum.provider)
+        if nodes <= 0 or view is None or view.offers is None:
+            continue  # a provider that has not answered yet is no reason to warn
+        if unread_leases(before) and not view.read_at:
+            continue  # it may show a burst of such a record
+        for burst, use in unread_use(before, world).items():
+            if minimum.may_have(burst, use):
+                nodes -= use.nodes
+                why[minimum.text()] = _UNREAD.format(burst)
+        if nodes > 0:
+            demand = request_nodes(nodes, minimum.provider)
+            replace = msgspec.structs.replace
+            wish = replace(demand.preferences, offer=minimum.table.offer)
+            demand = replace(demand, preferences=wish, standing=minimum.text())
+            wanted = MoreNodes(demand=demand, least=1)
+            made = more_nodes(before, world, settings, wanted, now)
+            results.append(made.result)
+            if made.why:
+                why[minimum.text()] = made.why
+    return joined(results), why

@@ -74,13 +74,16 @@ def take_down_any(
 ) -> tuple[TickResult, BurstId]:
     """Take a burst down, even one whose record cannot be read. Raises BurstError."""
     burst = BurstId(down.burst)
-    if not is_unreadable(records, burst):
+    own, jobs = f"burst/{burst}", f"job/{burst}/"
+    keys = {key for key in records.unreadable if key == own or key.startswith(jobs)}
+    if not keys:
         forced_in = world if down.force else None
         made = take_down_burst(records, down.burst, down.note, now, forced_in)
         return made, burst
-    tx = Transaction(forget_unreadable(records, burst), now)
+    rest = {key: why for key, why in records.unreadable.items() if key not in keys}
+    tx = Transaction(msgspec.structs.replace(records, unreadable=rest), now)
     is_lost = burst in lost_isolated_jobs(records).values()
-    if f"burst/{burst}" in records.unreadable or is_lost:
+    if own in keys or is_lost:
         lease = lease_of_unreadable(records, world, burst, down.provider, now)
         tx.add_burst(lease, jobs_of_lost(lease, world))
     known = tx.bursts.get(burst)
@@ -142,18 +145,6 @@ def enable_provider(records: Records, provider: str, now: float) -> TickResult:
     tx = Transaction(records, now)
     del tx.health[provider]
     return result_of(tx)
-
-
-def is_unreadable(records: Records, burst: BurstId) -> bool:
-    """Tell whether the record of a burst, or of one of its jobs, cannot be read."""
-    return bool(_keys(records, burst))
-
-
-def forget_unreadable(records: Records, burst: BurstId) -> Records:
-    """Return the records without the unreadable ones of a burst."""
-    keys = _keys(records, burst)
-    rest = {key: why for key, why in records.unreadable.items() if key not in keys}
-    return msgspec.structs.replace(records, unreadable=rest) if keys else records
 
 
 def lease_of_unreadable(
@@ -226,11 +217,6 @@ def _isolated(records: Records, burst: BurstId) -> Isolated:
     job = jobs.get(burst)
     kind: Literal["job", "interactive"] = "interactive" if job is None else "job"
     return Isolated(kind=kind, job=job)
-
-
-def _keys(records: Records, burst: BurstId) -> set[str]:
-    own, jobs = f"burst/{burst}", f"job/{burst}/"
-    return {key for key in records.unreadable if key == own or key.startswith(jobs)}
 
 
 def _find_provider(world: World, burst: BurstId) -> str:

@@ -17,8 +17,7 @@ from burst.core.standing import stands
 from burst.core.world import World
 from burst.core.worth.ledger import Payer, settle
 from burst.core.worth.money import to_units
-from burst.core.worth.online_times import OnlineTimes
-from burst.core.worth.stage_times import ProviderTimes
+from burst.core.worth.online_times import OnlineTimes, ProviderTimes
 from burst.model.accounting import UsageWeights
 from burst.model.burst import Burst, Lease, State
 
@@ -68,22 +67,17 @@ def seconds_until_drain(burst: Burst, settings: Settings, now: float) -> float |
     return left if left >= 0 else None
 
 
-def idle_limit(burst: Burst, settings: Settings) -> float:
+def idle_limit(burst: Burst, settings: Settings, *, awaited: bool = False) -> float:
     """Return for how many seconds a burst is kept once it is idle; math.inf for ever.
 
-    A burst with a tag is kept until whoever requested it takes it down.
+    A burst with a tag is kept until whoever requested it takes it down. `awaited` is
+    whether jobs wait for it and for other nodes. Otherwise it would be made again for
+    these jobs: so it is kept at least for as long as it took to come online.
     """
     if burst.lease.tag is not None:
         return math.inf
-    return min(settings.deadlines.idle, burst.keep_idle)
-
-
-def awaited_idle_limit(burst: Burst, settings: Settings) -> float:
-    """Return for how many seconds a burst is kept idle while jobs wait for nodes.
-
-    Otherwise it would be made again for these jobs: so it is kept at least for as long
-    as it took to come online.
-    """
+    if not awaited:
+        return min(settings.deadlines.idle, burst.keep_idle)
     times = {event.name: event.timestamp for event in burst.events}
     boot = times["online"] - times["provision-start"]
     return max(settings.deadlines.idle, boot)

@@ -16,9 +16,9 @@ from typing import Any
 
 import msgspec
 
+from burst.core.burst_story import assigned_jobs
 from burst.core.records import Records
 from burst.core.report import Row
-from burst.core.timeline import assigned_jobs
 from burst.core.world import World
 from burst.model.burst import Burst, BurstId
 from burst.model.event import Event

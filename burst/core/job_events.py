@@ -28,7 +28,7 @@ def assign_started_jobs(tx: Transaction, lead: LeadView) -> None:
     burst_at = {rank: burst.id for burst in bursts for rank in burst.lease.ranks}
     started: dict[BurstId, dict[str, float]] = {}
     for job in lead.jobs.values():
-        ranks = _has_or_had(job) if job.id in assigned else job.ranks
+        ranks = job.has_or_had if job.id in assigned else job.ranks
         for name in sorted({burst_at[rank] for rank in ranks if rank in burst_at}):
             if job.id not in tx.bursts[name].jobs:
                 started.setdefault(name, {})[format_f58(job.id)] = job.t_submit
@@ -70,12 +70,7 @@ def _record_end(
 
 def _record_leaving(tx: Transaction, burst: Burst, lead: LeadView) -> None:
     for job in sorted(burst.jobs & lead.jobs.keys()):
-        ranks = _has_or_had(lead.jobs[job])
+        ranks = lead.jobs[job].has_or_had
         if ranks and ranks.isdisjoint(burst.lease.ranks):
             note = f"it runs on other nodes, {name_ranks(format_idset(ranks))}"
             tx.record(burst.id, "job-leave", {"id": format_f58(job), "note": note})
-
-
-def _has_or_had(job: JobView) -> frozenset[int]:
-    """Return its ranks; it may have started and ended between two observations."""
-    return job.ranks or job.ran_on

@@ -12,16 +12,15 @@ from collections.abc import Mapping
 
 import msgspec
 
-from burst.core.burst_story import sentence
+from burst.core.burst_story import assigned_jobs, known_events, sentence
 from burst.core.guest_view import OWNER_SEES
-from burst.core.losses import loss_of, reclaim_of
+from burst.core.losses import taken_from
 from burst.core.plan.capacity import own_ranks
 from burst.core.records import Records
 from burst.core.report import Row
 from burst.core.select.constraints import Constraints
 from burst.core.select.job_context import OwnNodes
 from burst.core.select.queues import why_not_started
-from burst.core.timeline import has_nodes_of, known_events, was_assigned
 from burst.core.world import Halt, World
 from burst.core.worth.estimate import StartEstimate
 from burst.core.worth.online_times import OnlineTimes
@@ -95,20 +94,23 @@ def explain(
 ) -> Row | None:
     """Return the answer to `burst explain JOB`; None for an unknown job."""
     job = world.lead.jobs.get(job_id) if world.lead else None
+    # Flux may have started it on a burst that it is not assigned to.
+    running_on = job.ranks if job and job.state in ALLOCATED else frozenset()
     bursts = [
         burst
         for burst in records.bursts.values()
-        if was_assigned(burst, job_id)
-        or (job is not None and burst.live and has_nodes_of(burst, job))
+        if job_id in assigned_jobs(burst)
+        or (burst.live and not running_on.isdisjoint(burst.lease.ranks))
     ]
     if job is None and not bursts:
         return None
     hold, repeat = records.holds.get(job_id), records.repeats.get(job_id)
+    taken = (taken_from(each, job_id, job) for each in records.bursts.values())
     row = told_of(job, job_id) | {
         "held": hold.state.value if hold else None,
         "urgency_before": hold.urgency if hold else None,
         "bursts": [_story(burst, job_id) for burst in bursts],
-        "reclaimed": _taken(records, job_id, job),
+        "reclaimed": next(filter(None, taken), ""),
         "again": repeat.text() if repeat else "",
     }
     decision = decisions.get(job_id) or (job and _decide_started(job, world))
@@ -226,13 +228,6 @@ def _begins_nothing(halt: Halt, guest: bool) -> str:
     if guest:
         return f"the daemon cannot start anything for it at present ({OWNER_SEES})"
     return halt.text()
-
-
-def _taken(records: Records, job_id: JobId, job: JobView | None) -> str:
-    """Return what took nodes of a job away; empty if nothing did."""
-    bursts = records.bursts.values()
-    told = (reclaim_of(b, job_id, job) or loss_of(b, job_id, job) for b in bursts)
-    return next(filter(None, told), "")
 
 
 def _story(burst: Burst, job_id: JobId) -> Row:

@@ -7,8 +7,9 @@ import math
 
 from burst.config import Settings
 from burst.core.actions import DrainBurst
-from burst.core.cost import awaited_idle_limit, idle_limit, kept_idle
+from burst.core.cost import idle_limit, kept_idle
 from burst.core.job_events import record_job_events, record_late_ends
+from burst.core.lifecycle import COMING_UP
 from burst.core.losses import (
     cause_of_loss,
     is_restored,
@@ -72,7 +73,7 @@ _ENDED_WITH_LEAD = "its followers ended when the lead ended"
 
 def _comes_up_since_before(burst: Burst, moment: float) -> bool:
     """Tell whether a burst was made before `moment` and is still coming up."""
-    comes_up = burst.state in (State.PROVISION, State.JOIN)
+    comes_up = burst.state in COMING_UP
     return comes_up and burst.lease.created < moment
 
 
@@ -268,7 +269,7 @@ def _fail(
         tx.fail(burst.id, kind, f"{note}; {_LEAD_ANEW}")
     elif not (
         kind == CAPACITY
-        and burst.state in (State.PROVISION, State.JOIN)
+        and burst.state in COMING_UP
         and keep_part(tx, burst, world, settings, lack=note)
     ):
         tx.fail_as_seen(burst, note, settings.limits, kind)
@@ -377,21 +378,11 @@ def _ends_as_idle(
     """Tell whether a burst is idle for too long, and no standing minimum keeps it."""
     if burst.idle_since is None:
         return False
-    if tx.now - burst.idle_since <= _idle_limit(tx, burst, settings):
+    awaited = burst.id in tx.awaited
+    if tx.now - burst.idle_since <= idle_limit(burst, settings, awaited=awaited):
         return False
     kept = is_needed(tx, burst, settings, tx.now)
     return not (kept and reserve_longer(tx, burst, world, settings))
-
-
-def _idle_limit(tx: Transaction, burst: Burst, settings: Settings) -> float:
-    """Return for how many seconds a burst may be idle.
-
-    The limit for awaited bursts holds if a job waits for it and for nodes that are
-    busy.
-    """
-    awaited = burst.id in tx.awaited
-    limit = awaited_idle_limit if awaited else idle_limit
-    return limit(burst, settings)
 
 
 def _drained_from(burst: Burst, settings: Settings) -> float:

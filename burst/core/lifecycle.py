@@ -11,31 +11,21 @@ burst: one bad record must never stop the other bursts.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import msgspec
 
-from burst.core import burst_jobs, sizes
-from burst.core.kept_events import cut_note, kept
-from burst.model.burst import (
-    LEAD_MOVED,
-    NOT_HELD,
-    RECLAIMED,
-    WITH_LEAD,
-    Burst,
-    JobTimes,
-    Lease,
-    Result,
-    State,
-)
-from burst.model.event import Event
+from burst.core.event_changes import CHANGES
+from burst.model.burst import Burst, JobTimes, Lease, State
+from burst.model.event import LONGEST_NOTE, Event, cut
 from burst.model.jobid import JobId, format_f58
-from burst.model.ranks import parse_idset
+from burst.model.ranks import format_idset, parse_idset
 from burst.model.record import BurstRecord
 
-BEFORE_REAP = (State.NEW, State.PROVISION, State.JOIN, State.ONLINE, State.DRAIN)
+COMING_UP = (State.PROVISION, State.JOIN)
+UNDER_WAY = (*COMING_UP, State.ONLINE)
+"""States in which a burst comes up or is up."""
+BEFORE_REAP = (State.NEW, *UNDER_WAY, State.DRAIN)
 
 EDGES: dict[tuple[State, str], State] = {
     # The plan is recorded; the provider was not called yet.
@@ -45,9 +35,9 @@ EDGES: dict[tuple[State, str], State] = {
     # The provider reports that all followers are started, or all ranks are online.
     (State.PROVISION, "provision-finish"): State.JOIN,
     # All ranks are online (or, with `partial = "keep"`, those that joined in time).
-    **{(state, "online"): State.ONLINE for state in BEFORE_REAP[1:3]},
+    **{(state, "online"): State.ONLINE for state in COMING_UP},
     # The program of an isolated burst has ended, whichever states were seen before.
-    **{(state, "finish"): State.REAP for state in BEFORE_REAP[1:4]},
+    **{(state, "finish"): State.REAP for state in UNDER_WAY},
     # No job needs it any more, or a person took it down: no new job may start on it.
     (State.ONLINE, "drain"): State.DRAIN,
     # No allocation is left on its ranks.
@@ -68,10 +58,10 @@ NOTES: dict[str, tuple[State, ...]] = {
     "job-release": tuple(State),
     "job-start": tuple(State),
     "job-finish": tuple(State),
-    "joined": (State.PROVISION, State.JOIN, State.ONLINE, State.DRAIN, State.REAP),
+    "joined": (*UNDER_WAY, State.DRAIN, State.REAP),
     "lost": (State.ONLINE, State.DRAIN, State.REAP),
     "back": (State.ONLINE, State.DRAIN),
-    "reclaimed": (State.PROVISION, State.JOIN, State.ONLINE),
+    "reclaimed": UNDER_WAY,
     "busy": (State.ONLINE,),
     "idle": (State.ONLINE,),
     "retry": (State.PROVISION, State.ONLINE, State.REAP),
@@ -83,36 +73,62 @@ NOTES: dict[str, tuple[State, ...]] = {
     "rank-drain": (State.DRAIN, State.REAP),
     "housekeeping-kill": (State.ONLINE, State.DRAIN, State.REAP),
     "undrain": (State.INACTIVE,),
-    "overdue": (State.PROVISION, State.JOIN, State.ONLINE, State.DRAIN, State.REAP),
+    "overdue": (*UNDER_WAY, State.DRAIN, State.REAP),
     "outlived": tuple(State),
     "unread": (*BEFORE_REAP, State.REAP),
     "quarantine": tuple(State),
     "unquarantine": tuple(State),
 }
 
-OUT_OF_REACH = "out-of-reach"
-"""The cause of quarantine if the provider of a burst is set to another place."""
-
-RESULTS = {
-    "canceled": Result.CANCELED,
-    NOT_HELD: Result.CANCELED,
-    WITH_LEAD: Result.CANCELED,
-    LEAD_MOVED: Result.CANCELED,
-    "timeout": Result.TIMEOUT,
-    RECLAIMED: Result.RECLAIMED,
+# The earlier events that each event replaces (_VOIDS), by groups of names.
+_IDLENESS = frozenset({"busy", "idle"})
+_LOSS = frozenset({"lost", "back"})
+_SIZES = frozenset({"grow", "grown", "shrink", "shrink-start", "shrunk"})
+_QUARANTINE = frozenset({"quarantine", "unquarantine"})
+_VOIDS: dict[str, frozenset[str]] = {
+    **dict.fromkeys(_IDLENESS, _IDLENESS),
+    "lost": _LOSS,
+    # Followers that are back are not reclaimed, so "reclaimed" must not be kept any
+    # longer. Why they were lost is kept, as jobs were there.
+    "back": frozenset({"back", "reclaimed"}),
+    **dict.fromkeys(_QUARANTINE, _QUARANTINE),
+    # A job that runs on a burst ends its idleness; being assigned to it does not.
+    "job-start": _IDLENESS,
+    # Each of these includes what earlier ones say, and nodes that come end idleness.
+    # Some sizes that were reached are still kept, for people (_REACHED).
+    **dict.fromkeys(("grow", "grown"), _SIZES | _IDLENESS | {"overdue"}),
+    **dict.fromkeys(("shrink", "shrunk"), _SIZES | {"overdue"}),
+    "shrink-start": frozenset({"shrink-start", "overdue"}),
+    "overdue": frozenset({"overdue"}),
+    "outlived": frozenset({"outlived"}),
+    "unread": frozenset({"unread"}),
+    "retry": frozenset({"retry"}),
+    "housekeeping-kill": frozenset({"housekeeping-kill"}),
+    "reclaimed": frozenset({"reclaimed"}),
 }
-"""Types of `exception` with a result other than FAILED; all others are failures."""
 
+# How many events with sizes that were reached are kept for people besides the last one.
+_REACHED = frozenset({"grown", "shrunk"})
+_KEPT_SIZES = 3
+_STAGES = frozenset({"online", "grown"})
+# Events about ranks: the first event of a name is kept, and one for the ranks of all
+# others. Of "joined" one more is kept until the burst is online, and for each growth.
+_JOINT = {"rank-drain", "undrain"}
 
-def submission(jobs: Mapping[JobId, float], now: float) -> Event:
-    """Return the first event of a burst; `jobs` as for `begin`."""
-    from_job = {format_f58(job): submitted for job, submitted in jobs.items()}
-    return Event(now, "submit", {"jobs": from_job})
+# Not kept as events: their effect is in Burst.times and Burst.sums.
+_OF_JOBS = {
+    *("assign", "job-hold", "job-release", "job-start", "job-leave", "job-finish"),
+}
 
 
 def begin(lease: Lease, jobs: Mapping[JobId, float], now: float) -> Burst:
     """Return a new burst; `jobs` are the jobs it is made for, with submit times."""
-    return apply(Burst(lease=lease, since=now), submission(jobs, now))
+    return apply(Burst(lease=lease, since=now), Event(now, "submit", named(jobs)))
+
+
+def named(jobs: Mapping[JobId, float]) -> dict[str, dict[str, float]]:
+    """Return the context of an event that gives jobs to a burst."""
+    return {"jobs": {format_f58(job): submitted for job, submitted in jobs.items()}}
 
 
 def restore(record: BurstRecord, jobs: Mapping[JobId, JobTimes]) -> Burst:
@@ -162,8 +178,8 @@ def step(burst: Burst, event: Event) -> tuple[Burst, Event]:
         why = f"unexpected event {event.name} in state {burst.state.value}"
         return step(burst, Event(event.timestamp, "quarantine", {"note": why}))
     try:
-        event = cut_note(event)
-        derive = _DERIVED.get(event.name)
+        event = _cut_note(event)
+        derive = CHANGES.get(event.name)
         changes = derive(burst, event) if derive else {}
         events = kept(burst.events, event)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -182,110 +198,67 @@ def quarantine(burst: Burst, why: str, now: float) -> Burst:
     return apply(burst, Event(now, "quarantine", {"note": why}))
 
 
-def _online(_: Burst, event: Event) -> dict[str, Any]:
-    return {"expected": parse_idset(event.context["ranks"]), "reclaimed": ""}
+def _cut_note(event: Event) -> Event:
+    """Return the event with its note cut to LONGEST_NOTE."""
+    note = event.context.get("note")
+    if not isinstance(note, str) or len(note) <= LONGEST_NOTE:
+        return event
+    return msgspec.structs.replace(event, context={**event.context, "note": cut(note)})
 
 
-def _joined(burst: Burst, event: Event) -> dict[str, Any]:
-    return {"joined_ranks": burst.joined_ranks | parse_idset(event.context["ranks"])}
+def kept(events: tuple[Event, ...], event: Event) -> tuple[Event, ...]:
+    """Return the events that are kept after one more event.
 
-
-def _drain(burst: Burst, event: Event) -> dict[str, Any]:
-    return {
-        "drained": burst.drained | parse_idset(event.context["ranks"]),
-        "result": Result(event.context["result"]),
-        "resize": None,
-    }
-
-
-def _rank_drain(burst: Burst, event: Event) -> dict[str, Any]:
-    return {"drained": burst.drained | parse_idset(event.context["ranks"])}
-
-
-def _undrain(burst: Burst, event: Event) -> dict[str, Any]:
-    return {"drained": burst.drained - parse_idset(event.context["ranks"])}
-
-
-def _finish(_: Burst, event: Event) -> dict[str, Any]:
-    status = int(event.context["status"])
-    return {"exit_status": status, "result": Result.COMPLETED}
-
-
-def _exception(_: Burst, event: Event) -> dict[str, Any]:
-    kind = event.context["type"]
-    return {
-        "exception": kind,
-        "result": RESULTS.get(kind, Result.FAILED),
-        "unused_since": None,
-        "lost_since": None,
-        "resize": None,
-    }
-
-
-def _idle(_: Burst, event: Event) -> dict[str, Any]:
-    # Missing if only `[deadlines] idle` counts.
-    keep = float(event.context.get("keep", math.inf))
-    return {"unused_since": event.timestamp, "keep_idle": keep}
-
-
-def _unread(burst: Burst, event: Event) -> dict[str, Any]:
-    """Move the beginnings of what the burst waits for (`burst.core.unread_time`).
-
-    If the burst has stopped waiting for something, no event of that wait is kept before
-    this one.
+    These are a few of each name, so that a record does not grow while its burst lives.
     """
-    times = event.context
-    changes: dict[str, Any] = {"since": float(times["since_at"])}
-    if burst.unused_since is not None:
-        changes["unused_since"] = float(times["unused_at"])
-    if burst.lost_since is not None:
-        changes["lost_since"] = float(times["lost_at"])
-    if burst.resize is not None:
-        called = times.get("called_at")
-        changes["resize"] = msgspec.structs.replace(
-            burst.resize,
-            since=float(times["resize_at"]),
-            called=None if called is None else float(called),
+    name = event.name
+    void = _VOIDS.get(name, frozenset())
+    if any(old.name in void for old in events):
+        reached = [old for old in events if old.name in _REACHED][-_KEPT_SIZES:]
+        events = tuple(
+            old
+            for old in events
+            if old.name not in void or any(old is size for size in reached)
         )
-    return changes
+    if name in _OF_JOBS:
+        return events
+    if name == "submit":
+        event = msgspec.structs.replace(event, context={})
+    if name in _JOINT:
+        return tuple(_join(events, event))
+    return tuple(_join_by_stage((*events, event)))
 
 
-def _quarantined(_: Burst, event: Event) -> dict[str, Any]:
-    moved = event.context.get("cause") == OUT_OF_REACH
-    return {"quarantined": event.context["note"], "out_of_reach": moved}
+def _join(events: tuple[Event, ...], event: Event) -> list[Event]:
+    """Return the events, with all but the first of this event's name united in one."""
+    same = [old for old in events if old.name == event.name]
+    if len(same) < 2:
+        return [*events, event]
+    return [*(old for old in events if old is not same[1]), _united(same[1], event)]
 
 
-_DERIVED: dict[str, Callable[[Burst, Event], dict[str, Any]]] = {
-    # By event: the fields that it changes besides the state.
-    "submit": burst_jobs.assign,
-    "assign": burst_jobs.assign,
-    "job-hold": burst_jobs.job_hold,
-    "job-release": burst_jobs.job_release,
-    "job-start": burst_jobs.job_start,
-    "job-finish": burst_jobs.job_finish,
-    "job-leave": burst_jobs.job_leave,
-    "reaped": burst_jobs.reaped,
-    "joined": _joined,
-    "online": _online,
-    "drain": _drain,
-    "rank-drain": _rank_drain,
-    "undrain": _undrain,
-    "finish": _finish,
-    "exception": _exception,
-    "lost": lambda _, event: {
-        # Missing in records of earlier versions.
-        "lost_since": event.context.get("since", event.timestamp)
-    },
-    "back": lambda _, __: {"lost_since": None, "reclaimed": ""},
-    "reclaimed": lambda _, event: {"reclaimed": event.context["note"]},
-    "idle": _idle,
-    "busy": lambda _, __: dict(burst_jobs.IN_USE),
-    "quarantine": _quarantined,
-    "unread": _unread,
-    "grow": sizes.grow,
-    "grown": sizes.grown,
-    "shrink": sizes.shrink,
-    "shrink-start": sizes.shrink_start,
-    "shrunk": sizes.shrunk,
-    "unquarantine": lambda _, __: {"quarantined": "", "out_of_reach": False},
-}
+def _join_by_stage(events: tuple[Event, ...]) -> list[Event]:
+    """Return the events, with "joined" events united in one for each stage.
+
+    The very first "joined" event is kept by itself.
+    """
+    found: list[Event] = []
+    joined, is_first = None, True
+    for event in events:
+        told = event
+        if event.name in _STAGES:
+            joined = None
+        elif event.name == "joined" and is_first:
+            is_first = False
+        elif event.name == "joined":
+            if joined is not None:
+                found = [old for old in found if old is not joined]
+                told = _united(joined, event)
+            joined = told
+        found.append(told)
+    return found
+
+
+def _united(one: Event, later: Event) -> Event:
+    ranks = parse_idset(one.context["ranks"]) | parse_idset(later.context["ranks"])
+    return Event(later.timestamp, later.name, {"ranks": format_idset(ranks)})

@@ -20,19 +20,15 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from burst.core.actions import TellJobs
+from burst.core.lifecycle import UNDER_WAY
 from burst.core.observation import ProviderPhase, provider_phase, status_of
 from burst.core.records import Transaction
 from burst.core.world import World
-from burst.model.burst import Burst, JobTimes, State
+from burst.model.burst import Burst, JobTimes
 from burst.model.event import Event, cut
 from burst.model.jobid import JobId
 from burst.model.lead import ALLOCATED, JobView
-from burst.model.ranks import (
-    format_hostlist,
-    format_idset,
-    parse_hostlist,
-    parse_idset,
-)
+from burst.model.ranks import format_hostlist, format_idset, parse_hostlist, parse_idset
 from burst.provider import BurstStatus, Failure, Phase
 
 _HostsByCause = Mapping[str, Sequence[str]]
@@ -47,8 +43,6 @@ _ANEW_S = 600.0
 """For how many seconds after a start of the lead a loss of its followers is attributed
 to that start: longer than the daemon looks for a lead that is away."""
 
-_MAY_BE = (State.PROVISION, State.JOIN, State.ONLINE)
-
 
 def record_loss(tx: Transaction, burst: Burst, world: World) -> None:
     """Record which ranks of a burst are lost and why, if that has changed."""
@@ -56,7 +50,7 @@ def record_loss(tx: Transaction, burst: Burst, world: World) -> None:
     gone = burst.expected - world.lead.online
     told, seen = _why_lost(burst, gone, world, tx.now)
     context = {"ranks": format_idset(gone), "since": burst.lost_since or tx.now}
-    known = last_loss(burst) if burst.lost_since is not None else None
+    known = last_event(burst, "lost") if burst.lost_since is not None else None
     if known is None:
         note = cut(_joined("", told or seen))
     else:
@@ -68,15 +62,15 @@ def record_loss(tx: Transaction, burst: Burst, world: World) -> None:
     tx.record(burst.id, "lost", {**context, "note": note} if note else context)
 
 
-def last_loss(burst: Burst) -> Event | None:
-    """Return the event of the last loss; None if there was no loss."""
-    found = [event for event in burst.events if event.name == "lost"]
+def last_event(burst: Burst, name: str) -> Event | None:
+    """Return the last event of that name; None if there was none."""
+    found = [event for event in burst.events if event.name == name]
     return found[-1] if found else None
 
 
 def cause_of_loss(burst: Burst) -> str:
     """Return what took followers of a burst away; empty if that is not known."""
-    loss = last_loss(burst)
+    loss = last_event(burst, "lost")
     return loss.context.get("note", "") if loss else ""
 
 
@@ -144,30 +138,30 @@ def _hosts_in(text: str) -> list[str]:
         return []
 
 
-def loss_of(burst: Burst, job_id: JobId, job: JobView | None) -> str:
+def taken_from(burst: Burst, job_id: JobId, job: JobView | None) -> str:
     """Return what took a job's nodes; empty if it completed, or nothing is known.
 
     `job` is the lead's view of the job, which may have run on a burst that was not made
     for it; None if the lead does not show it.
     """
-    event = last_loss(burst)
-    if event is None or not event.context.get("note"):
-        return ""
-    at = event.context.get("since", event.timestamp)
     times = dict(burst.sums.recent).get(job_id) or burst.times.get(job_id)
-    if job is not None and (ranks := job.ranks or job.ran_on):
-        if ranks.isdisjoint(parse_idset(event.context.get("ranks", ""))):
-            return ""
+    had: frozenset[int] = frozenset()
+    if job is not None and (had := job.has_or_had):
         finished = job.t_finish or None
         times = JobTimes(
             submitted=0.0, started=job.t_start, finished=finished, result=job.result
         )
-    if times is None or not ran_until(times, at):
-        return ""
-    return f"burst {burst.id}: {event.context['note']}"
+    for event in (last_event(burst, "reclaimed"), last_event(burst, "lost")):
+        if times is None or event is None or not event.context.get("note"):
+            continue
+        ranks = parse_idset(event.context.get("ranks", ""))
+        at = event.context.get("since", event.timestamp)
+        if _was_there(had, ranks) and _ran_until(times, at):
+            return f"burst {burst.id}: {event.context['note']}"
+    return ""
 
 
-def ran_until(times: JobTimes, at: float) -> bool:
+def _ran_until(times: JobTimes, at: float) -> bool:
     """Tell whether a job ran when nodes were taken at `at`, and did not complete."""
     if times.started is None or times.result == "completed":
         return False
@@ -180,7 +174,7 @@ def record_reclaim(tx: Transaction, burst: Burst, world: World) -> Burst:
 
     Return the burst after that.
     """
-    if burst.reclaimed or burst.state not in _MAY_BE:
+    if burst.reclaimed or burst.state not in UNDER_WAY:
         return burst
     status = status_of(burst, world)
     if status is None or provider_phase(burst, world) is ProviderPhase.UNREAD:
@@ -195,7 +189,7 @@ def record_reclaim(tx: Transaction, burst: Burst, world: World) -> Burst:
     running = [
         job
         for job in sorted(burst.jobs & jobs.keys())
-        if jobs[job].state in ALLOCATED and _was_there(jobs[job], ranks)
+        if jobs[job].state in ALLOCATED and _was_there(jobs[job].has_or_had, ranks)
     ]
     if running:
         why = f"burst {burst.id}: {note}"
@@ -210,22 +204,6 @@ def is_restored(burst: Burst, world: World) -> bool:
     return bool(burst.reclaimed and running and status and not _report(status))
 
 
-def reclaim_of(burst: Burst, job: JobId, view: JobView | None = None) -> str:
-    """Return who reclaimed a job's nodes; empty if nobody did, or the job completed.
-
-    `view` is the lead's view of the job; None if the lead does not show it.
-    """
-    times = dict(burst.sums.recent).get(job) or burst.times.get(job)
-    found = [event for event in burst.events if event.name == "reclaimed"]
-    if times is None or not found:
-        return ""
-    at, note = found[-1].timestamp, found[-1].context["note"]
-    ranks = parse_idset(found[-1].context.get("ranks", ""))
-    if view is not None and not _was_there(view, ranks):
-        return ""
-    return f"burst {burst.id}: {note}" if ran_until(times, at) else ""
-
-
 def _reclaimed_ranks(burst: Burst, status: BurstStatus) -> frozenset[int]:
     """Return the ranks that were reclaimed; all ranks if no follower is named."""
     taken = {follower.host for follower in status.followers if follower.reclaimed}
@@ -234,9 +212,8 @@ def _reclaimed_ranks(burst: Burst, status: BurstStatus) -> frozenset[int]:
     return frozenset(rank for rank, host in hosts if host in taken or not taken)
 
 
-def _was_there(job: JobView, ranks: frozenset[int]) -> bool:
-    """Tell whether a job had one of these ranks, or may have had one."""
-    had = job.ranks or job.ran_on
+def _was_there(had: frozenset[int], ranks: frozenset[int]) -> bool:
+    """Tell whether a job that had these ranks had one of `ranks`, or may have."""
     return not had or not ranks or not had.isdisjoint(ranks)
 
 

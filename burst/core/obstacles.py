@@ -22,7 +22,7 @@ import msgspec
 from burst.config import DeadlineSettings
 from burst.core.actions import DrainBurst, EndHousekeeping
 from burst.core.observation import ranks_of
-from burst.core.provider_health import Outcome, Verb
+from burst.core.provider_calls import is_gone
 from burst.core.records import Transaction
 from burst.core.world import World
 from burst.model.burst import Burst, State
@@ -145,10 +145,8 @@ def describe_obstacle(burst: Burst, world: World) -> str:
     ranks = ranks_of(burst, world)
     if why := why_in_use(burst, ranks, world):
         return why
-    call = world.calls.get(burst.id)
     online = lead.online & ranks
-    gone = (Verb.REAP, Outcome.NOT_FOUND)
-    if online and call is not None and (call.verb, call.outcome) == gone:
+    if online and is_gone(burst, world):
         return (
             "the provider does not show it any more, but the lead shows"
             f" {name_ranks(format_idset(online))} as online; see flux overlay status"

@@ -191,22 +191,14 @@ class Health(msgspec.Struct, frozen=True):
             return math.inf
         return max((row.until for row in refused.values()), default=0.0)
 
-    def set_aside_until(self, offer: str) -> float | None:
-        """Return until when an offer is not tried; None if no pause is on record.
+    def set_aside(self, offer: str) -> tuple[float, str]:
+        """Return until when an offer is not tried, and why; 0 if no pause is on record.
 
         The time is in seconds since the epoch, and may be in the past.
         """
-        return self._set_aside(offer)[0] or None
-
-    def set_aside_why(self, offer: str) -> str:
-        """Return why an offer is not tried; empty if no pause is on record."""
-        until, why = self._set_aside(offer)
-        return why if until else ""
-
-    def _set_aside(self, offer: str) -> tuple[float, str]:
         kinds = (FailureKind.OFFER, FailureKind.UNUSABLE)
         known = (self.row(kind, offer) for kind in kinds)
-        found = [(row.until, row.why) for row in known if row is not None]
+        found = [(row.until, row.why) for row in known if row and row.until]
         return max(found, default=(0.0, ""))
 
     def on_trial(self, now: float) -> bool:

@@ -13,8 +13,8 @@ from burst.core import cooldowns, lifecycle
 from burst.core.actions import Action, ProvisionBurst
 from burst.core.provider_health import Health
 from burst.core.worth.ledger import Entry, SettledBurst
+from burst.core.worth.online_times import ProviderTimes
 from burst.core.worth.periods import Period
-from burst.core.worth.stage_times import ProviderTimes
 from burst.errors import BurstError
 from burst.model.burst import (
     CAPACITY,
@@ -31,7 +31,7 @@ from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.repeat import Repeat
 
-ASSIGNABLE = (State.NEW, State.PROVISION, State.JOIN, State.ONLINE)
+ASSIGNABLE = (State.NEW, *lifecycle.UNDER_WAY)
 """States of a burst to which jobs may be assigned: it is not being taken down."""
 UNNEEDED = "no job needs it any more"
 """The reason to take down a burst that was made for jobs and has none left."""
@@ -147,7 +147,7 @@ class Transaction:
         bursts of that size or larger.
         """
         self.fail(burst.id, kind, why)
-        if burst.state not in (State.PROVISION, State.JOIN):
+        if burst.state not in lifecycle.COMING_UP:
             return
         if kind == RECLAIMED:
             self.pause_reclaimed(burst, limits)
@@ -186,8 +186,8 @@ class Transaction:
 
     def add_burst(self, lease: Lease, jobs: Mapping[JobId, float]) -> None:
         """Record a new burst; its provider is not called yet."""
-        self.bursts[lease.id] = lifecycle.begin(lease, jobs, self.now)
-        self.events.append((lease.id, lifecycle.submission(jobs, self.now)))
+        self.bursts[lease.id] = Burst(lease=lease, since=self.now)
+        self.record(lease.id, "submit", lifecycle.named(jobs))
 
     def start_provision(self, burst: BurstId) -> None:
         """Record that the provider is about to be called, and call it."""

@@ -17,7 +17,7 @@ import msgspec
 from burst.config import Settings
 from burst.core.actions import RepeatJob
 from burst.core.records import Transaction
-from burst.core.select.job_rules import job_rules
+from burst.core.select.job_rules import JobRules
 from burst.core.world import World
 from burst.model.burst import Burst
 from burst.model.event import cut
@@ -86,7 +86,7 @@ def _is_wanted(
     own = view.preferences.requeue
     if own is not None:
         return own
-    rule = job_rules(world, settings, tx.now).rule(view)
+    rule = JobRules(world, settings, tx.now).rule(view)
     return rule is not None and rule.requeue
 
 

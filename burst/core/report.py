@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from burst.core.behaviour import behaviour_of
+from burst.core.burst_story import begin_time, state_times, timeline
 from burst.core.cooldowns import refused_specs
 from burst.core.cost import cost, per_hour
 from burst.core.losses import cause_of_loss
@@ -25,11 +26,7 @@ from burst.core.observation import (
     ranks_of,
     status_of,
 )
-from burst.core.obstacles import (
-    describe_cleaning,
-    describe_delay,
-    describe_obstacle,
-)
+from burst.core.obstacles import describe_cleaning, describe_delay, describe_obstacle
 from burst.core.orphans import Orphan, orphan_row
 from burst.core.plan.offers import price_of
 from burst.core.plan.slots import RankSlot, drained_by_hand, slot_holders
@@ -37,7 +34,6 @@ from burst.core.provider_calls import is_overdue
 from burst.core.provider_health import Health
 from burst.core.records import Records, unread_leases
 from burst.core.resizing import describe_resize
-from burst.core.timeline import begin_time, state_times, timeline
 from burst.core.world import ProviderView, World
 from burst.core.worth.online_times import OnlineTimes
 from burst.model.burst import Burst, BurstId, State
@@ -45,6 +41,7 @@ from burst.model.hold import HELD_BY_US
 from burst.model.jobid import JobId, format_f58, parse_jobid
 from burst.model.lead import ALLOCATED, LeadView
 from burst.model.ranks import format_hostlist, format_idset
+from burst.provider import Offer
 
 Row = dict[str, Any]
 JobsByRank = Mapping[int, AbstractSet[JobId]]
@@ -65,7 +62,7 @@ def burst_row(
 
     `running` has the jobs that run on each rank; it saves time if many rows are made.
     """
-    lease = burst.lease
+    lease, resize = burst.lease, burst.resize
     running = _running(world) if running is None else running
     idle = burst.state is State.ONLINE and burst.idle_since is not None
     return {
@@ -88,7 +85,8 @@ def burst_row(
         "idle": round(now - (burst.idle_since or now), 3) if idle else None,
         "per_hour": round(per_hour(burst), 4),
         "priced_by": lease.priced_by,
-        "resize": _resize(burst),
+        "resize": resize
+        and {"kind": resize.kind, "before": resize.before, "nodes": resize.nodes},
         "note": burst_note(burst, world),
         "t_submit": begin_time(burst),
         "timeline": timeline(burst),
@@ -182,14 +180,6 @@ def find_isolated(records: Records, name: str) -> Burst | None:
     return max(found, key=lambda burst: burst.lease.created, default=None)
 
 
-def _resize(burst: Burst) -> Row | None:
-    """Return the old and new number of nodes of a burst; None if it does not resize."""
-    resize = burst.resize
-    if resize is None:
-        return None
-    return {"kind": resize.kind, "before": resize.before, "nodes": resize.nodes}
-
-
 def _access(burst: Burst, world: World) -> str:
     """Return how a person reaches an isolated burst that is online; else empty."""
     seen = status_of(burst, world)
@@ -263,6 +253,8 @@ def _slot_row(slot: RankSlot, who: str, records: Records, world: World) -> Row:
         state = "leased"
     else:
         state = "quarantined" if who else _unleased(frozenset(slot.ranks), world.lead)
+    lead = world.lead
+    by_hand = {} if lead is None else drained_by_hand(lead.drained, slot.ranks)
     return {
         "name": slot.name,
         "ranks": format_idset(slot.ranks),
@@ -270,14 +262,8 @@ def _slot_row(slot: RankSlot, who: str, records: Records, world: World) -> Row:
         "shape": str(slot.shape),
         "state": state,
         "burst": burst,
-        "drained": _by_hand(slot, world.lead),
+        "drained": {why: format_idset(ranks) for why, ranks in by_hand.items()},
     }
-
-
-def _by_hand(slot: RankSlot, lead: LeadView | None) -> Row:
-    """Return the ranks of a slot that a person has drained, by the given reason."""
-    drained = {} if lead is None else drained_by_hand(lead.drained, slot.ranks)
-    return {why: format_idset(ranks) for why, ranks in drained.items()}
 
 
 def _unleased(ranks: frozenset[int], lead: LeadView | None) -> str:
@@ -293,12 +279,6 @@ def _unleased(ranks: frozenset[int], lead: LeadView | None) -> str:
     return "drained" if lead.drained.keys() & ranks else "unscheduled"
 
 
-def _online(times: OnlineTimes, provider: str, offer: str) -> Row | None:
-    """Return how long bursts of an offer, of any size, took to come online."""
-    known = times.of_offer(provider, offer)
-    return None if known is None else msgspec.structs.asdict(known)
-
-
 def _provider_row(
     name: str,
     view: ProviderView,
@@ -306,28 +286,40 @@ def _provider_row(
     prices: Mapping[str, float],
     times: OnlineTimes,
 ) -> Row:
-    priced = {offer.name: price_of(name, offer, prices) for offer in view.offers or ()}
     return {
         "name": name,
         "offers": [
-            {
-                "name": offer.name,
-                "shape": str(offer.shape),
-                "spot": offer.spot,
-                "max_nodes": offer.max_nodes,
-                "modes": list(offer.modes),
-                "own_images": offer.own_images,
-                "price": priced[offer.name][0],
-                "fee": offer.fee,
-                "priced_by": priced[offer.name][1],
-                "online": _online(times, name, offer.name),
-                "set_aside_until": health.set_aside_until(offer.name),
-                "set_aside_why": health.set_aside_why(offer.name),
-                "refused": refused_specs(health, offer.name),
-            }
+            _offer_row(name, offer, health, prices, times)
             for offer in view.offers or ()
         ],
         "trouble": "; ".join(filter(None, (view.trouble, view.no_offers))),
         "disabled": health.disabled,
         "breaker_until": health.until or None,
+    }
+
+
+def _offer_row(
+    provider: str,
+    offer: Offer,
+    health: Health,
+    prices: Mapping[str, float],
+    times: OnlineTimes,
+) -> Row:
+    price, priced_by = price_of(provider, offer, prices)
+    until, why = health.set_aside(offer.name)
+    online = times.of_offer(provider, offer.name)
+    return {
+        "name": offer.name,
+        "shape": str(offer.shape),
+        "spot": offer.spot,
+        "max_nodes": offer.max_nodes,
+        "modes": list(offer.modes),
+        "own_images": offer.own_images,
+        "price": price,
+        "fee": offer.fee,
+        "priced_by": priced_by,
+        "online": None if online is None else msgspec.structs.asdict(online),
+        "set_aside_until": until or None,
+        "set_aside_why": why,
+        "refused": refused_specs(health, offer.name),
     }

@@ -17,7 +17,7 @@ from burst.core.tick import TickResult, result_of
 from burst.core.world import World
 from burst.core.worth.accounts import keep_accounts
 from burst.errors import BurstError
-from burst.model.burst import Burst, BurstId, State, Tag
+from burst.model.burst import Burst, BurstId, State
 from burst.model.decision import count_nodes
 from burst.model.jobid import format_f58
 from burst.model.lead import PENDING
@@ -87,12 +87,6 @@ def resize_burst(
         begin_growth(tx, larger, note, requested=True)
     keep_accounts(tx, world, settings)
     return result_of(tx), ResizeAnswer(burst.id, before, nodes, text)
-
-
-def tag_of(records: Records, burst_id: BurstId) -> Tag | None:
-    """Return the tag of a burst; None if it has none."""
-    burst = records.bursts.get(burst_id)
-    return burst.lease.tag if burst else None
 
 
 def _find(records: Records, world: World, burst_id: str) -> Burst:

@@ -6,17 +6,24 @@ online. A growth that fails, is late, or is not needed any more is undone by a s
 shrink drains the last ranks and waits until no job has any of them. Then the provider
 is called until it lists none of their followers and none of the ranks is online. Only
 then are they free for other bursts.
+
+A burst shrinks by itself if its last nodes are idle while others work or have to stay.
+The time since when nodes are idle is kept from tick to tick, but not on record: it
+begins anew after a restart of the daemon.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import partial
 
 import msgspec
 
 from burst.config import LimitSettings, Settings
 from burst.core.actions import DrainBurst, ResizeBurst, UndrainBurst
+from burst.core.cost import idle_limit
+from burst.core.event_changes import size_context
 from burst.core.observation import (
     ProviderPhase,
     failed_before,
@@ -26,12 +33,13 @@ from burst.core.observation import (
     status_of,
 )
 from burst.core.obstacles import drain_until_empty, why_in_use
+from burst.core.plan.growth import may_be_resized
 from burst.core.plan.slots import DRAIN_TAG
 from burst.core.provider_calls import is_resize_taken, may_resize, report_overdue
 from burst.core.records import Transaction
-from burst.core.sizes import size_context
+from burst.core.standing import nodes_needed_of
 from burst.core.world import World
-from burst.model.burst import Burst, Lease
+from burst.model.burst import Burst, BurstId, Lease
 from burst.model.decision import count_nodes
 from burst.model.fsd import format_fsd
 from burst.model.lead import LeadView
@@ -243,3 +251,51 @@ def _listed_since_call(burst: Burst, world: World) -> BurstStatus | None:
 def _leaving_ranks(burst: Burst, world: World) -> frozenset[int]:
     """Return the ranks that leave in a shrink and still belong to the burst."""
     return ranks_of(burst, world).intersection(burst.leaving)
+
+
+class IdlePart(msgspec.Struct, frozen=True):
+    """The idle nodes of a burst after its last node in use or of a minimum."""
+
+    nodes: int
+    """The number of nodes before them."""
+    since: float
+
+
+def shrink_idle(
+    tx: Transaction,
+    before: Mapping[BurstId, IdlePart],
+    world: World,
+    settings: Settings,
+    *,
+    jobs_wait: bool,
+) -> Mapping[BurstId, IdlePart]:
+    """Shrink bursts whose last nodes are idle for too long; return the idle nodes.
+
+    `before` is what the previous tick returned. `jobs_wait` tells whether a job waits
+    that can have no nodes now: it may get these nodes with others that become free. No
+    nodes of a burst count as idle while an assigned job has not started, nor do those
+    that a standing minimum needs. A burst of idle nodes alone is taken down instead.
+    """
+    lead = world.lead
+    assert lead is not None
+    found: dict[BurstId, IdlePart] = {}
+    for burst in tx.live:
+        waited_for = burst.jobs - burst.started or burst.id in tx.awaited
+        if waited_for or not may_be_resized(burst, world, settings.plan):
+            continue
+        needed = nodes_needed_of(tx, burst, settings, tx.now)
+        in_use = lead.in_use.intersection(burst.lease.ranks)
+        used = [n for n, rank in enumerate(burst.lease.ranks, 1) if rank in in_use]
+        # Up to the last one on which something runs.
+        kept = max([needed, *used])
+        if not 0 < kept < burst.lease.nodes:
+            continue
+        known = before.get(burst.id, IdlePart(0, tx.now))
+        part = IdlePart(max(kept, known.nodes), known.since)
+        found[burst.id] = part
+        limit = idle_limit(burst, settings, awaited=jobs_wait)
+        stays = burst.expected.intersection(burst.lease.ranks[: part.nodes])
+        if stays and tx.now - part.since > limit:
+            note = f"its last nodes were idle for {format_fsd(limit)}"
+            begin_shrink(tx, burst, part.nodes, note)
+    return found

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Standing minimums: nodes that a site keeps at certain hours, also without jobs.
 
-Missing nodes are requested as by `burst request` (`standing_requests`). A burst that
+Missing nodes are requested as by `burst request` (`burst_requests`). A burst that
 was made like this is not ended as idle while the minimum needs it.
 """
 

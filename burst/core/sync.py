@@ -1,8 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""The first part of a tick: record what happened. Nothing is decided here."""
+"""The first part of a tick: record what happened. Nothing is decided here.
+
+Deadlines are postponed by the time in which the lead was not read, as it hung, or the
+daemon was stopped (SIGSTOP). Meanwhile followers could not join and jobs could not
+start, or nobody saw it. What depends only on the clock, such as the end of a lease,
+does not change.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Mapping
 
 import msgspec
@@ -10,18 +17,20 @@ import msgspec
 from burst.config import LimitSettings, Settings
 from burst.core import cooldowns, provider_health
 from burst.core.behaviour import behaviour_of
+from burst.core.event_changes import OUT_OF_REACH
 from burst.core.job_events import assign_started_jobs
-from burst.core.lifecycle import OUT_OF_REACH
 from burst.core.observation import why_out_of_reach
+from burst.core.plan.refusal_cache import RefusalCache
+from burst.core.plan.shortfall import Shortfall
 from burst.core.provider_calls import is_gone
 from burst.core.provider_health import Outcome, Verb
 from burst.core.records import Records, Transaction
 from burst.core.repeats import record_lost_jobs
 from burst.core.resizing import fail_growth
-from burst.core.unread_time import postpone
 from burst.core.world import LastCall, World
 from burst.model.burst import Burst, State
 from burst.model.event import cut
+from burst.model.fsd import format_fsd
 from burst.model.hold import DEFAULT_URGENCY, Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import ALLOCATED, JobState, JobView, LeadView
@@ -117,9 +126,8 @@ def _apply_answer(
         return
     if is_provision and call.outcome in provider_health.ENDS_BURST:
         return  # what the provider shows is recorded first; see `burst_actions`
-    if burst.state is _STATE_OF[call.verb] and not _is_recorded(burst, call):
-        context = {"call": call.verb.value, "note": call.note, "attempt": call.attempts}
-        tx.record(burst.id, "retry", context)
+    if burst.state is _STATE_OF[call.verb]:
+        _record_retry(tx, burst, call)
 
 
 def _apply_resize(
@@ -137,24 +145,25 @@ def _apply_resize(
     final = call.outcome in (*provider_health.ENDS_BURST, Outcome.NOT_FOUND)
     if final and burst.coming:
         fail_growth(tx, burst, call.note, limits)
-    elif not _is_recorded(burst, call):
-        context = {"call": call.verb.value, "note": call.note, "attempt": call.attempts}
-        tx.record(burst.id, "retry", context)
+    else:
+        _record_retry(tx, burst, call)
 
 
-def _is_recorded(burst: Burst, call: LastCall) -> bool:
-    """Tell whether it is on record already that the call is repeated, and why.
+def _record_retry(tx: Transaction, burst: Burst, call: LastCall) -> None:
+    """Record that a call is repeated, and why, unless that is on record already.
 
     `provision` is called every few seconds while a cluster is made, which takes
     minutes; and each event is a line in the log and a write to the store.
     """
-    return any(
+    if not any(
         event.name == "retry"
         and event.timestamp >= burst.since
         and event.context.get("call") == call.verb.value
         and event.context.get("note") == cut(call.note)
         for event in burst.events
-    )
+    ):
+        context = {"call": call.verb.value, "note": call.note, "attempt": call.attempts}
+        tx.record(burst.id, "retry", context)
 
 
 def _adopt_hold(tx: Transaction, view: JobView) -> None:
@@ -209,3 +218,68 @@ def _is_changed_by_user(hold: Hold, urgency: int) -> bool:
     if hold.state is HoldState.HELD:
         return urgency != 0
     return hold.state is HoldState.RELEASED and urgency == 0
+
+
+def postpone(tx: Transaction, seconds: float) -> None:
+    """Move the start of each wait by the seconds in which the lead was not read.
+
+    Nothing is changed if the number of seconds is not known (infinity).
+    """
+    if not 0 < seconds < math.inf:
+        return
+    for burst in tx.live:
+        if not burst.quarantined:
+            tx.record(burst.id, "unread", _context(burst, seconds, tx.now))
+    for job, hold in list(tx.holds.items()):
+        letting = hold.letting and min(hold.letting + seconds, tx.now)
+        since = min(hold.since + seconds, tx.now)
+        tx.holds[job] = msgspec.structs.replace(hold, since=since, letting=letting)
+
+
+def postponed(cache: RefusalCache, seconds: float, now: float) -> RefusalCache:
+    """Return the last tick's cache, with times moved as by `postpone`."""
+    if not 0 < seconds < math.inf:
+        return cache
+    parts = {
+        burst: msgspec.structs.replace(part, since=min(part.since + seconds, now))
+        for burst, part in cache.idle_parts.items()
+    }
+    return msgspec.structs.replace(
+        cache,
+        idle_parts=parts,
+        shortfalls=_later(cache.shortfalls, seconds, now),
+    )
+
+
+def _later(
+    known: Mapping[JobId, Shortfall], seconds: float, now: float
+) -> dict[JobId, Shortfall]:
+    return {
+        job: each
+        if each.since is None
+        else msgspec.structs.replace(each, since=min(each.since + seconds, now))
+        for job, each in known.items()
+    }
+
+
+def _context(burst: Burst, seconds: float, now: float) -> dict[str, object]:
+    """Return the new begin of each wait of a burst, as the context of an event.
+
+    The context has the resulting times, not the changes, so that the last of several
+    such events yields the same burst as all of them.
+    """
+    resize = burst.resize
+    times = {
+        "since_at": burst.since,
+        "unused_at": burst.unused_since,
+        "lost_at": burst.lost_since,
+        "resize_at": resize.since if resize else None,
+        "called_at": resize.called if resize else None,
+    }
+    later = {
+        name: min(time + seconds, now)
+        for name, time in times.items()
+        if time is not None
+    }
+    what = f"the lead was not read for {format_fsd(round(seconds))}"
+    return {**later, "note": f"{what}; deadlines were paused meanwhile"}

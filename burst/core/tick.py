@@ -12,7 +12,6 @@ from burst.config import Settings
 from burst.core import lifecycle
 from burst.core.actions import FREEING, Action
 from burst.core.burst_actions import act_on_burst
-from burst.core.idle_parts import shrink_idle
 from burst.core.joined import begin_drain
 from burst.core.plan.demands import Demand, Plan
 from burst.core.plan.growth import with_ranks
@@ -28,23 +27,21 @@ from burst.core.plan.refusal_cache import (
 from burst.core.plan.refusal_inputs import refusal_inputs
 from burst.core.plan.shortfall import update_shortfalls
 from burst.core.records import Records, Transaction
-from burst.core.resizing import begin_growth
+from burst.core.resizing import begin_growth, shrink_idle
 from burst.core.select.assignments import (
     end_late_bursts,
     end_unreleased,
     expire_assignments,
 )
-from burst.core.select.job_context import JobContext, job_context
+from burst.core.select.job_context import JobContext
 from burst.core.select.job_holds import plan_job_holds
 from burst.core.select.job_rules import JobRules
 from burst.core.select.triage import triage
-from burst.core.sync import sync, take_answers
-from burst.core.unread_time import postponed
+from burst.core.sync import postponed, sync, take_answers
 from burst.core.unusable_bursts import undrain_free_ranks
 from burst.core.world import World
 from burst.core.worth.accounts import keep_accounts
-from burst.core.worth.online_times import learn_times
-from burst.core.worth.rules import RuleSet
+from burst.core.worth.online_times import learnt
 from burst.model.burst import Burst, BurstId, Result, State
 from burst.model.decision import Decision
 from burst.model.event import Event
@@ -130,7 +127,7 @@ def run_tick(
     if world.lead is not None:
         undrain_free_ranks(tx, world)
     keep_accounts(tx, world, settings)
-    learn_times(tx)
+    tx.times = learnt(tx.times, tx.events, tx.bursts, tx.unreadable)
     _drop_oldest(tx)
     made = result_of(tx)
     if decided is None:
@@ -194,19 +191,22 @@ def _decide_on_jobs(
     assert world.lead is not None
     end_late_bursts(tx, world, settings.limits)
     expire_assignments(tx, world)
-    rules = RuleSet(settings.rules, world.userids)
-    inputs = refusal_inputs(tx, world, settings, rules)
+    rules = JobRules(world, settings, tx.now)
+    inputs = refusal_inputs(tx, world, settings, rules.rules)
     before = cache or RefusalCache(inputs=inputs)
     standing = standing_refusals(before, same, inputs, world.lead, tx.now)
     plan_on = plan_context(tx, world, settings, tx.now, inputs.ranks)
     plan_on.overtaken = before.overtaken
-    job_rules = JobRules(world, settings, rules, tx.now)
-    jobs = job_context(tx, plan_on, job_rules, inputs.own)
+    jobs = JobContext(tx, plan_on, rules, inputs.own)
     bursts_by_job = tx.bursts_by_job()
     found = triage(jobs, bursts_by_job, standing.decisions, before.shortfalls)
     plan = plan_demands(tx, world, settings, found.demands, plan_on)
     _record_plan(tx, plan, found.demands, world)
     fresh = {**found.decisions, **jobs.downgrade_final(plan.decisions)}
+    shortfalls = update_shortfalls(
+        tx, before.shortfalls, fresh, settings, standing.decisions
+    )
+    plan_job_holds(tx, jobs, fresh)
     after = msgspec.structs.replace(
         standing,
         inputs=inputs,
@@ -214,17 +214,22 @@ def _decide_on_jobs(
         here=found.here,
         # Who was given nodes may be gone in the next tick, and its inputs as before.
         changed=standing.changed or plan.gives or plan.promises != before.promises,
-        shortfalls=update_shortfalls(
-            tx, before.shortfalls, fresh, settings, standing.decisions
-        ),
+        shortfalls=shortfalls,
         promises=plan.promises,
         overtaken={
             **{job: n for job, n in before.overtaken.items() if job in fresh},
             **plan.overtaken,
         },
+        idle_parts=shrink_idle(
+            tx,
+            standing.idle_parts,
+            world,
+            settings,
+            jobs_wait=_may_have_nodes_later(plan, standing.decisions, fresh),
+        ),
     )
     refused = refusals(fresh, bursts_by_job)
-    decided = JobDecisions(
+    return JobDecisions(
         left=after,
         fresh=fresh,
         refused=refused,
@@ -232,28 +237,12 @@ def _decide_on_jobs(
         unsettled=any(each.reason is Reason.STARTING for each in fresh.values()),
         behind=bool(plan_on.constraints.later or standing.outdated),
     )
-    return _act_on_jobs(tx, jobs, decided)
 
 
-def _act_on_jobs(
-    tx: Transaction, jobs: JobContext, decided: JobDecisions
-) -> JobDecisions:
-    """Hold and release jobs, and shrink bursts by idle nodes that no job waits for.
-
-    Return the decisions with what the next tick needs to know about that.
-    """
-    after, world = decided.left, jobs.world
-    plan_job_holds(tx, jobs, decided.fresh)
-    refused = (*after.decisions.values(), *decided.fresh.values())
-    jobs_wait = bool(after.promises) or any(map(_may_have_nodes_later, refused))
-    idle = shrink_idle(tx, after.idle_parts, world, jobs.settings, jobs_wait=jobs_wait)
-    after = msgspec.structs.replace(after, idle_parts=idle)
-    return msgspec.structs.replace(decided, left=after)
-
-
-def _may_have_nodes_later(decision: Decision) -> bool:
-    about = decision.reason.about_job
-    return about.refused and not about.final
+def _may_have_nodes_later(plan: Plan, *decisions: Mapping[JobId, Decision]) -> bool:
+    """Tell whether a job waits that can have no nodes now."""
+    reasons = (each.reason.about_job for known in decisions for each in known.values())
+    return bool(plan.promises) or any(r.refused and not r.final for r in reasons)
 
 
 def _record_plan(

@@ -14,7 +14,7 @@ from typing import Any
 
 import tomli_w
 
-from burst.core.timeline import STAGES
+from burst.core.burst_story import STAGES
 from burst.demo.jobs import HUGE, JOBS, OWN, PASSING, SLOTS, DemoJob
 from burst.demo.processes import MARK, Processes
 from burst.errors import BurstError

@@ -23,12 +23,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from burst.core.job_end import is_fatal
 from burst.decode import from_plain
 from burst.errors import MALFORMED, JobspecError, LeadError
 from burst.flux.rpc import Query, RequestFailed, RpcClient, ServiceMissing
 from burst.flux.store import NAMESPACE, kvs_operation
 from burst.model.event import Event
+from burst.model.job_end import is_fatal
 from burst.model.jobid import JobId
 from burst.model.request import unreadable
 

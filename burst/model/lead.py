@@ -225,6 +225,11 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
         return Tag(name, self.userid) if name else None
 
     @property
+    def has_or_had(self) -> frozenset[int]:
+        """Its ranks; it may have started and ended between two observations."""
+        return self.ranks or self.ran_on
+
+    @property
     def nodes_asked(self) -> int:
         """The number of nodes it asks for; 1 for cores only, or if it is not known."""
         return max(1, self.request.nodes or 1) if self.request else 1

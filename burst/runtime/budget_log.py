@@ -13,8 +13,7 @@ from collections.abc import Collection
 from burst import log
 from burst.config import BudgetSettings
 from burst.core.records import Records
-from burst.core.worth.accounts import budgets_at
-from burst.core.worth.budget import BudgetState
+from burst.core.worth.budget import Budgets, BudgetState
 from burst.core.worth.money import format_money
 from burst.model.decision import moment
 from burst.runtime.engine_config import EngineConfig
@@ -28,7 +27,7 @@ def log_budget_changes(
     if not settings.budget or (same and before.entries is after.entries):
         return
     was, is_ = (
-        budgets_at(records, settings, config.userids, now).states()
+        Budgets(settings.budget, records, config.userids, now).states()
         for records in (before, after)
     )
     for old, new in zip(was, is_, strict=True):
@@ -43,7 +42,7 @@ def log_new_budgets(
     known: Collection[BudgetSettings] = (),
 ) -> None:
     """Log the budgets that warn now, except those in `known`."""
-    for state in budgets_at(records, config.settings, config.userids, now).states():
+    for state in Budgets(config.settings.budget, records, config.userids, now).states():
         if state.warns and state.budget not in known:
             _log(state)
 

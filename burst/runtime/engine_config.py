@@ -21,13 +21,13 @@ import msgspec
 from burst import log
 from burst.config import Settings
 from burst.core.plan.slots import RankSlot, find_slots
-from burst.core.provider_answers import storable
 from burst.core.worth.budget import budget_warnings
 from burst.core.worth.rule_warnings import find_rule_warnings, named_users
 from burst.errors import BurstError, ConfigError
 from burst.model.fsd import format_fsd
 from burst.model.lead import LeadIdentity
 from burst.provider import Provider
+from burst.provider_answers import storable
 from burst.provider_type import package_errors
 from burst.runtime.connect import with_settings
 

@@ -14,7 +14,6 @@ from typing import Any, Protocol
 
 import msgspec
 
-from burst.core.provider_answers import LONGEST_WHY, storable
 from burst.core.provider_health import Outcome
 from burst.errors import (
     CertificateError,
@@ -25,6 +24,7 @@ from burst.errors import (
     SpecRefused,
     Transient,
 )
+from burst.provider_answers import LONGEST_WHY, storable
 from burst.runtime.call_line import CallLine, CallLines
 from burst.runtime.queued_call import QueuedCall
 

@@ -17,7 +17,7 @@ from burst import __version__, log
 from burst.config import NotifySettings
 from burst.config.notify import why_no_webhook
 from burst.core.notices import Notice, Told, due_notices, find_notices, still_told
-from burst.core.worth.accounts import budgets_at
+from burst.core.worth.budget import Budgets
 from burst.decode import from_json
 from burst.errors import ConfigError
 from burst.kits.secret_file import read_secret
@@ -105,7 +105,7 @@ class Notifier:
             return None
         now, world = snapshot.now, snapshot.world
         self._owner = world.identity.owner
-        states = budgets_at(snapshot.records, snapshot.settings, world.userids, now)
+        states = Budgets(snapshot.settings.budget, snapshot.records, world.userids, now)
         found = find_notices(
             snapshot.records,
             snapshot.orphans,

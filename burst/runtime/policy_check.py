@@ -14,7 +14,7 @@ from burst.config.money import parse_budgets
 from burst.config.policy import parse_policy
 from burst.core import job_report
 from burst.core.plan.refusal_cache import without_refusals
-from burst.core.select.job_rules import job_rules
+from burst.core.select.job_rules import JobRules
 from burst.core.tick import run_tick
 from burst.core.worth.rule_warnings import find_rule_warnings, named_users
 from burst.runtime.engine_config import find_userids
@@ -69,7 +69,7 @@ def check_policy(snapshot: Snapshot, settings: Settings) -> Row:
     cache = without_refusals(snapshot.refusal_cache)
     made = run_tick(snapshot.records, world, settings, now, cache)
     jobs = world.lead.jobs if world.lead else {}
-    rules = job_rules(world, settings, now)
+    rules = JobRules(world, settings, now)
     rows: list[Row] = []
     for job, decision in made.decisions.items():
         rule = rules.rule(jobs[job]) or settings.rules[-1]

@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from burst.core.provider_answers import check_offers, check_statuses
 from burst.core.provider_health import Verb
 from burst.errors import SpecRefused
 from burst.model.burst import BurstId
 from burst.provider import BurstSpec, Provider
+from burst.provider_answers import check_offers, check_statuses
 
 
 class QueuedCall(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,8 +13,8 @@ from burst.core.lifecycle import quarantine, restore
 from burst.core.provider_health import Health, bound_times
 from burst.core.records import Records
 from burst.core.worth.ledger import Entry, SettledBurst
+from burst.core.worth.online_times import ProviderTimes
 from burst.core.worth.periods import Period
-from burst.core.worth.stage_times import ProviderTimes
 from burst.decode import from_json
 from burst.errors import RecordUnreadable
 from burst.model.burst import ISOLATED_STEM, Burst, BurstId, JobTimes

@@ -33,7 +33,7 @@ from burst.core.plan.outlook import outlook
 from burst.core.plan.refusal_cache import without_refusals
 from burst.core.select.burst_worth import worth_for_job
 from burst.core.tick import TickResult, run_tick
-from burst.core.worth.accounts import budgets_at
+from burst.core.worth.budget import Budgets
 from burst.core.worth.cost_report import (
     CostReport,
     budget_row,
@@ -86,8 +86,8 @@ def status(snapshot: Snapshot, daemon: Row | None) -> Row:
         each["down_in"] = None if left is None else round(left, 3)
     pending = len(snapshot.decisions)
     totals = burst_totals(row["bursts"], snapshot)
-    budgets = budgets_at(
-        snapshot.records, snapshot.settings, snapshot.world.userids, now
+    budgets = Budgets(
+        snapshot.settings.budget, snapshot.records, snapshot.world.userids, now
     )
     return {
         **row,
@@ -228,7 +228,7 @@ def _judged_again(snapshot: Snapshot, job: JobId) -> Mapping[JobId, Decision]:
     if snapshot.forecasts is not None:
         world = msgspec.structs.replace(world, forecasts=snapshot.forecasts.starts)
     worth = worth_for_job(snapshot.records, world, snapshot.settings, snapshot.now)
-    again = worth.decide(view, worth.context.demand(view), math.inf)
+    again, _ = worth.decide(view, worth.context.demand(view), math.inf)
     return {job: again or decision}
 
 
@@ -248,7 +248,7 @@ def cost_of(snapshot: Snapshot, asked: CostRequest, userid: int | None = None) -
         for burst in records.bursts.values()
         if userid is None or userid in burst.lease.userids
     ]
-    states = budgets_at(records, snapshot.settings, userids, snapshot.now).states()
+    states = Budgets(snapshot.settings.budget, records, userids, snapshot.now).states()
     return {
         "now": snapshot.now,
         "since": asked.since,

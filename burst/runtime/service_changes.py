@@ -18,7 +18,7 @@ from burst.core.guest_requests import (
     take_down_guests,
 )
 from burst.core.records import Records
-from burst.core.resize_request import WantedSize, resize_burst, tag_of
+from burst.core.resize_request import WantedSize, resize_burst
 from burst.core.standing import describe_renewal
 from burst.core.tagged_jobs import IsolatedJobs, end_tag, jobs_without_bursts
 from burst.core.tick import TickResult
@@ -353,7 +353,8 @@ class ServiceChanges:
 
 def _tag_row(records: Records, burst: BurstId) -> Row:
     """Return the part of an answer with a burst's tag; empty if it has none."""
-    tag = tag_of(records, burst)
+    known = records.bursts.get(burst)
+    tag = known.lease.tag if known else None
     return {"tag": tag.name} if tag else {}
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from burst import log
 from burst.config import Settings
+from burst.core.burst_requests import keep_minimums
 from burst.core.records import Records
 from burst.core.standing import minimums_at
-from burst.core.standing_requests import keep_minimums
 
 
 class StandingKeeper:

@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 
-from burst.core.provider_answers import check_offers, check_statuses
 from burst.errors import BurstError, CertificateError, NotFound, Transient
 from burst.kits import certificate
 from burst.model.burst import BurstId
 from burst.provider import BurstSpec, BurstStatus, Offer, Phase, Provider
+from burst.provider_answers import check_offers, check_statuses
 
 _T = TypeVar("_T")
 

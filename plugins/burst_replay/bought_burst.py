@@ -25,8 +25,8 @@ from burst.core.plan.sources import LiveBurst
 from burst.core.records import Records
 from burst.core.worth.ledger import Payer, SettledBurst, Use, count, extend, open_entry
 from burst.core.worth.life import Life, lives_until
+from burst.core.worth.online_times import ProviderTimes
 from burst.core.worth.periods import Period, day_of, groups_of
-from burst.core.worth.stage_times import ProviderTimes
 from burst.model.burst import Lease
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58

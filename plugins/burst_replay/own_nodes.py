@@ -13,14 +13,9 @@ from bisect import bisect_left, insort
 from collections.abc import Sequence
 from functools import cache
 
+from burst.core.worth.conservative import End, Start, Waiting
 from burst.core.worth.history import JobKind, RunHistory
-from burst.core.worth.own_room import End, Start, Waiting
-from burst.core.worth.queue_order import (
-    Leaves,
-    Scheduling,
-    simulate_queue,
-    starts_now,
-)
+from burst.core.worth.queue_order import Leaves, Scheduling, simulate_queue, starts_now
 from burst.model.jobid import JobId
 from burst.model.scheduler import Order
 from burst_replay.trace import TraceJob

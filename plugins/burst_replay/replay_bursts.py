@@ -15,7 +15,7 @@ import enum
 import math
 import operator
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import cache
 from heapq import heappush
 
 import msgspec
@@ -33,7 +33,6 @@ from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.rank_table import RankTable
 from burst.core.plan.sources import new_burst
 from burst.core.worth.budget import next_begin
-from burst.core.worth.comparison import purchase_of
 from burst.core.worth.estimate import StartEstimate, judge
 from burst.core.worth.ledger import Costs, NodeSeconds, Payer, counted, settle
 from burst.core.worth.online_times import OnlineTimes
@@ -89,7 +88,7 @@ class ReplayBursts:
         self._catalog = OfferCatalog(
             offers=site.offers, known=site.offers, failures=Failures()
         )
-        self._purchase = cache(partial(purchase_of, times=OnlineTimes(self._times)))
+        self._purchase = cache(OnlineTimes(self._times).purchase)
         # The offers that a job may have by its preferences, in order.
         self._wanted = cache(
             lambda wish: [

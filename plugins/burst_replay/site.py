@@ -11,7 +11,7 @@ from burst.config import BudgetSettings, DeadlineSettings, Seconds, Settings
 from burst.core.plan.catalog import offer_catalog
 from burst.core.plan.failures import Failures
 from burst.core.plan.offers import ProviderOffer, provider_offers
-from burst.core.worth.stage_times import ProviderTimes, StageTimes, kind_of
+from burst.core.worth.online_times import ProviderTimes, StageTimes, kind_of
 from burst.model.scheduler import Order
 from burst.model.shape import Shape
 from burst.provider import Offer

@@ -8,9 +8,9 @@ from functools import partial
 
 import pytest
 
-from burst.core.job_end import JobEnd, end_of
 from burst.errors import LeadError
 from burst.lead import Lead, NewJob
+from burst.model.job_end import JobEnd, end_of
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, LeadView
 from tests.contract.base import WithInstance

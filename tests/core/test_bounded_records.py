@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from burst.core.kept_events import kept
-from burst.core.lifecycle import EDGES, NOTES, apply, begin, restore, step
+from burst.core.burst_story import assigned_jobs, known_events, timeline
+from burst.core.lifecycle import EDGES, NOTES, apply, begin, kept, restore, step
 from burst.core.records import Records
-from burst.core.timeline import known_events, timeline, was_assigned
 from burst.model.burst import KEPT_JOBS, Burst, State
 from burst.model.event import LONGEST_NOTE, Event
 from burst.model.jobid import JobId, format_f58
@@ -210,9 +209,9 @@ def test_the_story_has_the_last_jobs_one_by_one_and_the_sums_have_all():
 
     assert timeline(burst)["hold"] == T0 + 21
     assert timeline(burst)["finished"] == T0 + 391
-    assert was_assigned(burst, JobId(39))
-    assert was_assigned(burst, JobId(1))  # not known to have ended
-    assert not was_assigned(burst, JobId(2))
+    assert JobId(39) in assigned_jobs(burst)
+    assert JobId(1) in assigned_jobs(burst)  # not known to have ended
+    assert JobId(2) not in assigned_jobs(burst)
     names = [event.name for event in known_events(burst, JobId(39))]
     assert names[-5:-1] == ["job-hold", "job-release", "job-start", "job-finish"]
     assert known_events(burst, JobId(2)) == list(burst.events)

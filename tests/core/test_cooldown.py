@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from burst.core import cooldowns, timeline
+from burst.core import burst_story, cooldowns
 from burst.core.provider_health import FailureKind, FailureRecord, Health
 from burst.errors import InsufficientCapacity
 from burst.model.lead import JobState
@@ -118,7 +118,7 @@ def test_a_burst_of_which_one_node_never_joins_is_tried_ever_less_often():
             told.add(sim.told(job).split("set aside until")[0])
     [reason] = told
     assert "not all followers were started within 2m" in reason
-    begun = [timeline.known_events(burst)[0].timestamp for burst in sim.bursts]
+    begun = [burst_story.known_events(burst)[0].timestamp for burst in sim.bursts]
     pauses = [later - earlier for earlier, later in pairwise(begun)]
     assert pauses[0] < 20 * 60.0
     assert all(later >= earlier for earlier, later in pairwise(pauses))

@@ -177,10 +177,8 @@ def test_until_when_an_offer_is_set_aside():
     drained = FailureRecord(failures=2, at=T0, until=T0 + 9, why="why")
     once = FailureRecord(failures=1, at=T0, until=0.0, why="why")
     offer = FailureRecord(failures=1, until=T0 + 5)
-    assert Health().set_aside_until("o") is None
-    assert Health(rows={"unusable/o": once}).set_aside_until("o") is None
-    assert Health(rows={"offer/o": offer}).set_aside_until("o") == T0 + 5
+    assert Health().set_aside("o") == (0.0, "")
+    assert Health(rows={"unusable/o": once}).set_aside("o") == (0.0, "")
+    assert Health(rows={"offer/o": offer}).set_aside("o") == (T0 + 5, "")
     both = Health(rows={"offer/o": offer, "unusable/o": drained})
-    assert both.set_aside_until("o") == T0 + 9
-    assert both.set_aside_why("o") == "why"
-    assert Health(rows={"unusable/o": once}).set_aside_why("o") == ""
+    assert both.set_aside("o") == (T0 + 9, "why")

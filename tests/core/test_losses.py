@@ -5,7 +5,7 @@ import pytest
 
 from burst.core.burst_story import sentence
 from burst.core.guest_view import OWNER_SEES, records_for_guests
-from burst.core.losses import last_loss, loss_of
+from burst.core.losses import last_event, taken_from
 from burst.core.report import burst_note
 from burst.model.burst import WITH_LEAD, Burst, JobTimes, Result, State
 from burst.model.decision import clock_time
@@ -45,7 +45,7 @@ def note(sim):
 
 
 def the_loss(sim):
-    event = last_loss(sim.burst)
+    event = last_event(sim.burst, "lost")
     assert event is not None
     return event
 
@@ -299,8 +299,8 @@ def test_a_job_is_told_only_of_what_took_its_own_nodes(started, ended, context, 
     told = {"ranks": "4", "note": "n-4 is gone", **context}
     events = (Event(T0 + 100, "lost", told),)
     burst = Burst(lease=LEASE, since=T0, times={JOB: times}, events=events)
-    assert bool(loss_of(burst, JOB, None)) is blamed
-    assert loss_of(but(burst, events=()), JOB, None) == ""
+    assert bool(taken_from(burst, JOB, None)) is blamed
+    assert taken_from(but(burst, events=()), JOB, None) == ""
 
 
 @pytest.mark.parametrize("back", [True, False])

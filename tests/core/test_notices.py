@@ -10,7 +10,7 @@ from burst.core.orphans import Orphan
 from burst.core.provider_health import FailureRecord, Health
 from burst.core.records import Records
 from burst.core.world import Halt, ProviderView
-from burst.core.worth.accounts import budgets_at
+from burst.core.worth.budget import Budgets
 from burst.model.burst import BurstId, State
 from burst.model.event import Event
 from tests.builders import T0, but, view, world
@@ -99,7 +99,7 @@ def test_budgets(used: int, kind: str, severity: str) -> None:
     settings = but(
         Settings(), budget=(BudgetSettings(limit=100.0), BudgetSettings(limit=0.0))
     )
-    states = budgets_at(records, settings, {}, NOW).states()
+    states = Budgets(settings.budget, records, {}, NOW).states()
     told = [*find_notices(records, (), states, NOW).values()]
     assert [(notice.kind, notice.severity) for notice in told] == (
         [(kind, severity)] if kind else []

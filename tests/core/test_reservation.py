@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from burst.core.timeline import was_assigned
+from burst.core.burst_story import assigned_jobs
 from burst.model.burst import State
 from burst.model.jobid import JobId
 from burst.model.reason import Reason
@@ -222,4 +222,4 @@ def test_what_limits_allow_later_is_kept_for_a_burst_of_either_mode(mode):
     words = "; kept for it: so much of the limits"
     assert told.text().endswith(words) is (mode == "isolated")
     small_jobs(s, 100)
-    assert any(was_assigned(burst, big) for burst in s.bursts)
+    assert any(big in assigned_jobs(burst) for burst in s.bursts)

@@ -11,6 +11,7 @@ from hypothesis import settings as tried
 from hypothesis import strategies as st
 
 from burst.config import Settings
+from burst.core.burst_requests import keep_minimums
 from burst.core.records import Records
 from burst.core.standing import (
     describe_renewal,
@@ -19,7 +20,6 @@ from burst.core.standing import (
     nodes_needed_of,
     stands,
 )
-from burst.core.standing_requests import keep_minimums
 from burst.core.world import ProviderView
 from burst.core.worth.ledger import open_entry
 from burst.model.burst import (

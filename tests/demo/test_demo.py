@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from burst.core.timeline import STAGES
+from burst.core.burst_story import STAGES
 from burst.demo.play import report
 from burst.demo.story import Story
 from burst.model.jobid import parse_jobid

@@ -3,7 +3,7 @@
 
 import pytest
 
-from burst.core.timeline import STAGES
+from burst.core.burst_story import STAGES
 from burst.demo.jobs import HUGE, LARGE, LOCAL, PASSING, SMALL, demo_jobs
 from burst.demo.story import burst_faults, read_instructions
 

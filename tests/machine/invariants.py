@@ -42,7 +42,7 @@ from burst.core.plan.refusal_cache import without_refusals
 from burst.core.plan.slots import DRAIN_TAG
 from burst.core.provider_health import FailureKind, FailureRecord
 from burst.core.tick import run_tick
-from burst.core.worth.accounts import budgets_at
+from burst.core.worth.budget import Budgets
 from burst.errors import RecordUnreadable
 from burst.model.burst import State
 from burst.model.jobid import JobId
@@ -734,7 +734,7 @@ class Invariants:
         self.must("money", count == len(settled), f"{count} of {len(settled)} settled")
         late = sum(each.grown for each in settled)
         self._spending.note()
-        for state in budgets_at(records, world.settings, {}, world.now).states():
+        for state in Budgets(world.settings.budget, records, {}, world.now).states():
             counts, bought = self._spending.used(state)
             text = f"{state.budget}: {counts} are used, not {state.used}"
             self.must("money", counts == state.used, text)

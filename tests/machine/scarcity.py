@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from burst.core.burst_story import timeline
 from burst.core.provider_health import FailureKind, FailureRecord, Health
-from burst.core.timeline import timeline
 from burst.model.burst import Burst, BurstId, State
 from burst.model.reason import Reason
 from tests.machine.world import World

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from burst.config import Settings
-from burst.core import timeline
+from burst.core import burst_story
 from burst.core.observation import why_out_of_reach
 from burst.core.plan.slots import find_slots
 from burst.core.records import jobs_on_record
@@ -319,7 +319,7 @@ class World:
         events = [
             f"{burst.id} {event.timestamp - T0:g} {event.name} {event.context}"
             for burst in self.bursts
-            for event in timeline.known_events(burst)
+            for event in burst_story.known_events(burst)
         ]
         jobs = []
         for job in self.lead.jobs.values():

@@ -8,7 +8,7 @@ import pytest
 
 from burst.core.burst_story import burst_story, next_step_of
 from burst.core.cost import seconds_until_drain
-from burst.core.worth.accounts import budgets_at
+from burst.core.worth.budget import Budgets
 from burst.core.worth.cost_report import CostReport
 from burst.model.burst import Result, State
 from burst.model.reason import Reason
@@ -234,7 +234,7 @@ def test_what_stands_is_kept_only_with_what_the_same_tick_buys_in_the_budget():
     s.lead.submit(whole(1, constraint='{"hostlist":["burst-1-[0-3]"]}'), duration=100.0)
     s.tick()
     assert len(s.bursts) == 2
-    (state,) = budgets_at(s.records, s.settings, {}, s.now).states()
+    (state,) = Budgets(s.settings.budget, s.records, {}, s.now).states()
     assert state.used <= state.limit
     assert "no money left" in s.story()
 
@@ -255,7 +255,7 @@ def test_it_is_told_why_a_burst_exists_and_that_it_is_made_again():
 
 def test_a_users_budget_counts_what_their_jobs_use_and_not_what_stands():
     def used():
-        budgets = budgets_at(s.records, s.settings, {}, s.now)
+        budgets = Budgets(s.settings.budget, s.records, {}, s.now)
         return budgets.states()[0].used / 1_000_000
 
     budget = {"match": {"user": "7"}, "limit": 150, "per": "week"}
@@ -291,7 +291,7 @@ def test_a_job_that_did_not_begin_on_what_stands_is_not_paid_for():
     s.tick(5)
     s.lead.finish(waits, "canceled")
     s.tick(5)
-    (state,) = budgets_at(s.records, s.settings, {}, s.now).states()
+    (state,) = Budgets(s.settings.budget, s.records, {}, s.now).states()
     assert state.used == 0
 
 

@@ -9,12 +9,19 @@ from __future__ import annotations
 import math
 
 from burst.config import Settings
-from burst.core.isolated import decision, observation
-from burst.core.isolated.observation import UNDER_WAY
+from burst.core.isolated import decision
+from burst.core.isolated.observation import instance_phase, look_up
 from burst.core.job_events import record_job_events
+from burst.core.lifecycle import UNDER_WAY
+from burst.core.losses import record_reclaim
 from burst.core.observation import (
+    FAILURES,
+    Observation,
+    failure_kind,
+    failure_note,
     is_in_reach,
     provider_message,
+    provider_phase,
     reported_message,
     status_of,
 )
@@ -22,12 +29,14 @@ from burst.core.provider_calls import refused_call, report_overdue
 from burst.core.provider_health import Outcome
 from burst.core.records import UNNEEDED, Records, Transaction
 from burst.core.world import World
-from burst.model.burst import NOT_HELD, Burst, State
+from burst.model.burst import CAPACITY, NOT_HELD, Burst, State
 from burst.model.decision import Decision
+from burst.model.exit_status import shell_status
 from burst.model.fsd import format_fsd
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import ALLOCATED, PENDING, JobState, JobView, LeadView
+from burst.provider import BurstStatus
 
 # Flux may be giving nodes to a job that was just held; wait so long, in seconds.
 SETTLED = 1.0
@@ -46,7 +55,30 @@ class IsolatedBehaviour:
         self, tx: Transaction, burst: Burst, world: World, settings: Settings
     ) -> None:
         """Record the states that a live burst has reached, by what was read."""
-        observation.record_states(tx, burst, world, settings.limits)
+        before = burst = record_reclaim(tx, burst, world)
+        status, phase = status_of(burst, world), provider_phase(burst, world)
+        while True:
+            what = look_up(burst.state, phase, instance_phase(status))
+            if what is Observation.STARTED:
+                burst = tx.record(burst.id, "provision-finish", {})
+            elif what is Observation.ONLINE:
+                burst = tx.record(burst.id, "online", {"ranks": ""})
+                tx.forgive(burst)
+            else:
+                break
+        if what is None:
+            why = "no rule covers what its record and its provider show"
+            tx.quarantine(burst.id, why)
+        elif what is Observation.FINISHED:
+            assert status is not None
+            _record_result(tx, burst, status)
+        elif what in FAILURES:
+            # Once all nodes were started the job may have run: no lack of capacity.
+            kind = failure_kind(burst, world)
+            if kind == CAPACITY and before.state is not State.PROVISION:
+                kind = "failed"
+            note = failure_note(burst, world, what)
+            tx.fail_as_seen(burst, note, settings.limits, kind)
 
     def record_jobs(
         self,
@@ -160,6 +192,16 @@ class IsolatedBehaviour:
             f": {message}" if message else "",
             f": {reported}" if reported else "",
         )
+
+
+def _record_result(tx: Transaction, burst: Burst, status: BurstStatus) -> None:
+    """Record exit status and output at once: a reaped burst has neither."""
+    assert status.instance is not None
+    assert status.instance.exit_status is not None
+    tx.forgive(burst)
+    code = shell_status(status.instance.exit_status)
+    tx.outputs[burst.id] = status.instance.output
+    tx.record(burst.id, "finish", {"status": code, "note": f"exit status {code}"})
 
 
 def next_provision(records: Records, now: float) -> float:

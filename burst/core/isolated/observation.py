@@ -9,25 +9,11 @@ from __future__ import annotations
 
 import enum
 
-from burst.config import LimitSettings
-from burst.core.losses import record_reclaim
-from burst.core.observation import (
-    FAILURES,
-    Observation,
-    ProviderPhase,
-    failure_kind,
-    failure_note,
-    provider_phase,
-    status_of,
-)
-from burst.core.records import Transaction
-from burst.core.world import World
-from burst.model.burst import CAPACITY, Burst, State
-from burst.model.exit_status import shell_status
+from burst.core.lifecycle import UNDER_WAY
+from burst.core.observation import Observation, ProviderPhase
+from burst.model.burst import State
 from burst.provider import BurstStatus
 
-UNDER_WAY = (State.PROVISION, State.JOIN, State.ONLINE)
-"""States in which the burst comes up or runs."""
 _FAILURE_OF = {
     ProviderPhase.FAILED: Observation.BROKE,
     ProviderPhase.ABSENT: Observation.VANISHED,
@@ -74,47 +60,10 @@ def look_up(
     return Observation.ONLINE if up and state is State.JOIN else Observation.WAIT
 
 
-def record_states(
-    tx: Transaction, burst: Burst, world: World, limits: LimitSettings
-) -> None:
-    """Record the states that a live burst has reached, by what was read."""
-    before = burst = record_reclaim(tx, burst, world)
-    status, phase = status_of(burst, world), provider_phase(burst, world)
-    while True:
-        what = look_up(burst.state, phase, _instance_phase(status))
-        if what is Observation.STARTED:
-            burst = tx.record(burst.id, "provision-finish", {})
-        elif what is Observation.ONLINE:
-            burst = tx.record(burst.id, "online", {"ranks": ""})
-            tx.forgive(burst)
-        else:
-            break
-    if what is None:
-        tx.quarantine(burst.id, "no rule covers what its record and its provider show")
-    elif what is Observation.FINISHED:
-        assert status is not None
-        _record_result(tx, burst, status)
-    elif what in FAILURES:
-        # Once all nodes were started the job may have run, so capacity was not lacking.
-        kind = failure_kind(burst, world)
-        if kind == CAPACITY and before.state is not State.PROVISION:
-            kind = "failed"
-        tx.fail_as_seen(burst, failure_note(burst, world, what), limits, kind)
-
-
-def _instance_phase(status: BurstStatus | None) -> InstancePhase:
+def instance_phase(status: BurstStatus | None) -> InstancePhase:
+    """Return what the provider shows of the instance of a burst with this status."""
     if status is None or status.instance is None:
         return InstancePhase.UNREAD
     if status.instance.exit_status is not None:
         return InstancePhase.FINISHED
     return InstancePhase.ONLINE if status.instance.online else InstancePhase.STARTING
-
-
-def _record_result(tx: Transaction, burst: Burst, status: BurstStatus) -> None:
-    """Record exit status and output at once: a reaped burst has neither."""
-    assert status.instance is not None
-    assert status.instance.exit_status is not None
-    tx.forgive(burst)
-    code = shell_status(status.instance.exit_status)
-    tx.outputs[burst.id] = status.instance.output
-    tx.record(burst.id, "finish", {"status": code, "note": f"exit status {code}"})

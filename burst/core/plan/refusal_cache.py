@@ -17,11 +17,11 @@ from collections.abc import Container, Mapping, Set
 
 import msgspec
 
-from burst.core.idle_parts import IdlePart
 from burst.core.plan.demands import Promise
 from burst.core.plan.refusal_inputs import RefusalInputs
 from burst.core.plan.shortfall import Shortfall
 from burst.core.records import Records
+from burst.core.resizing import IdlePart
 from burst.core.select.burst_worth import BY_FORECAST
 from burst.core.select.job_context import never_on_own_nodes
 from burst.core.select.job_holds import is_failed

@@ -24,8 +24,8 @@ from burst.core.worth.estimate import StartEstimate
 from burst.core.worth.ledger import Payer
 from burst.core.worth.life import booked
 from burst.core.worth.money import Money
+from burst.core.worth.online_times import ProviderTimes
 from burst.core.worth.rules import RuleSet
-from burst.core.worth.stage_times import ProviderTimes
 from burst.model.banks import NOT_VERIFIED, Banks
 from burst.model.burst import BurstId, State
 from burst.model.jobid import JobId

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import msgspec
 
 from burst.config import LimitSettings
+from burst.core.lifecycle import COMING_UP
 from burst.core.plan.capacity import is_up
 from burst.core.plan.offers import drain_time
 from burst.core.provider_health import MOST_TIMES
@@ -30,7 +31,6 @@ from burst.model.jobid import format_f58
 from burst.model.lead import PENDING, JobState, JobView, LeadView
 from burst.model.reason import Reason
 
-_COMING = (State.PROVISION, State.JOIN)
 # Flux starts a job whose nodes are free within so many seconds of its release: until
 # then no reason is given.
 _AT_ONCE_S = 5.0
@@ -195,7 +195,7 @@ def _comes_too_late(burst: Burst, world: World, now: float) -> str:
     Its jobs would be killed as its lease ends, or it is drained as soon as it is up.
     """
     assert world.lead is not None
-    if burst.state not in _COMING or burst.started:
+    if burst.state not in COMING_UP or burst.started:
         return ""
     jobs = world.lead.jobs
     drained = drain_time(burst.lease.created, burst.lease.end, world.deadlines.drain)

@@ -30,14 +30,12 @@ from burst.core.plan.openings import Opening, Openings
 from burst.core.plan.plan_demands import plan_context
 from burst.core.plan.planned_bursts import DemandKey
 from burst.core.records import RecordsView
-from burst.core.select.job_context import JobContext, job_context
+from burst.core.select.job_context import JobContext
 from burst.core.select.job_rules import JobRules
 from burst.core.select.queues import in_stopped_queue
 from burst.core.world import World
-from burst.core.worth.comparison import Comparison, purchase_of
-from burst.core.worth.estimate import Purchase, StartEstimate, judge
+from burst.core.worth.estimate import Comparison, Purchase, StartEstimate, judge
 from burst.core.worth.online_times import OnlineTimes
-from burst.core.worth.rules import RuleSet
 from burst.model.decision import Decision
 from burst.model.jobid import JobId
 from burst.model.lead import JobView
@@ -64,42 +62,37 @@ class BurstWorth:
         self._now = context.plan.now
         self._first: dict[DemandKey, tuple[str, Purchase] | None] = {}
 
-    def decide(self, job: JobView, demand: Demand, waited: float) -> Decision | None:
-        """Return why no burst is made for a job now; None if one may be.
+    def decide(
+        self, job: JobView, demand: Demand, waited: float
+    ) -> tuple[Decision | None, LiveBurstWorth | None]:
+        """Return why no burst is made for a job now, and what it asks of a live one.
 
-        `demand` is the job's, from `JobContext.demand`; `waited` is how long the
-        scheduler has had the job. Only a job that could run on own nodes that are up is
-        to wait for them.
+        None if one may be made, and if the job may have any live burst. `demand` is the
+        job's, from `JobContext.demand`; `waited` is how long the scheduler has had the
+        job. Only a job that could run on own nodes that are up is to wait for them.
         """
         rule = self._rules.rule(job)
         if rule is None or not self._runs_here(job, demand.request):
-            return None
+            return None, None
         if rule.wait is not None:
             left = self._rules.local_wait(job) - waited
             if left > 0:
                 facts = {"rule": rule.name, "until": self._now + left}
-                return Decision(Reason.OWN_FIRST, facts)
+                return Decision(Reason.OWN_FIRST, facts), None
         if not rule.worth or self._is_asked_for(job):
-            return None
+            return None, None
         here = self._world.forecasts.get(job.id) if self._world.forecasts else None
         if here is None:
             late = self._now >= forecast_due(self._world, self._now)
             facts = {"rule": rule.name}
-            return None if late else Decision(Reason.NOT_FORECAST, facts)
+            return None if late else Decision(Reason.NOT_FORECAST, facts), None
+        live = None
+        if self._any_live:
+            live = LiveBurstWorth(here, self._run_time(job), rule.worth, self._now)
         compared = self._compare(job, demand, rule, here)
         if compared is None or compared.judgement.pays:
-            return None  # where no offer would do, the planner says why
-        return Decision(Reason.NOT_WORTH, {"comparison": compared})
-
-    def live_worth(self, job: JobView, demand: Demand) -> LiveBurstWorth | None:
-        """Return the worth that a job asks of a live burst; None if it may have any."""
-        rule, forecasts = self._rules.rule(job), self._world.forecasts or {}
-        here = forecasts.get(job.id)
-        if rule is None or not rule.worth or here is None or not self._any_live:
-            return None
-        if self._is_asked_for(job) or not self._runs_here(job, demand.request):
-            return None
-        return LiveBurstWorth(here, self._run_time(job), rule.worth, self._now)
+            return None, live  # where no offer would do, the planner says why
+        return Decision(Reason.NOT_WORTH, {"comparison": compared}), live
 
     def _run_time(self, job: JobView) -> float:
         """Return for how long a job may run where nodes are bought for it."""
@@ -158,10 +151,10 @@ class BurstWorth:
         """
         key = self._openings.key(demand)
         if key not in self._first:
-            chosen = self._choose(demand)
+            chosen, times = self._choose(demand), self.context.records.times
             self._first[key] = chosen and (
                 chosen[0].key,
-                purchase_of(*chosen, 0.0, OnlineTimes(self.context.records.times)),
+                OnlineTimes(times).purchase(*chosen, 0.0),
             )
         return self._first[key]
 
@@ -198,9 +191,9 @@ def worth_for_job(
     """Return a BurstWorth for one job outside of a tick. The lead can be read."""
     assert world.lead is not None
     plan = plan_context(records, world, settings, now)
-    rules = JobRules(world, settings, RuleSet(settings.rules, world.userids), now)
     own = own_ranks(records, world.lead, world.identity)
-    return BurstWorth(job_context(records, plan, rules, own))
+    rules = JobRules(world, settings, now)
+    return BurstWorth(JobContext(records, plan, rules, own))
 
 
 def assumed_to_burst(

@@ -25,17 +25,17 @@ from collections.abc import Mapping, Sequence, Set
 from functools import cached_property
 
 from burst.config import Settings
+from burst.core.lifecycle import UNDER_WAY
 from burst.core.plan.capacity import is_up, job_nodes
 from burst.core.plan.offers import remaining_run_time
 from burst.core.records import RecordsView, is_usable
 from burst.core.world import World
-from burst.model.burst import Burst, BurstId, State
+from burst.model.burst import Burst, BurstId
 from burst.model.jobid import JobId
 from burst.model.lead import JobView, LeadIdentity, LeadView, LeasedRanks
 from burst.model.request import ResourceRequest
 
 _NONE: frozenset[int] = frozenset()
-_MAY_TAKE_JOBS = (State.PROVISION, State.JOIN, State.ONLINE)
 
 
 def keeps_users_apart(identity: LeadIdentity, settings: Settings) -> bool:
@@ -114,7 +114,7 @@ class Confinement:
         leases = [
             burst.lease
             for burst in (() if keeps else records.live)
-            if burst.state in _MAY_TAKE_JOBS and not burst.lease.isolated
+            if burst.state in UNDER_WAY and not burst.lease.isolated
         ]
         lasts = {
             lease.id: remaining_run_time(lease, settings.deadlines, now)

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Set
 
 import msgspec
 
-from burst.config import Settings
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
 from burst.core.plan.fit import NodePool
@@ -20,7 +19,7 @@ from burst.model.burst import Isolated
 from burst.model.decision import WAITS_HERE, Decision
 from burst.model.hold import urgency_before
 from burst.model.jobid import JobId
-from burst.model.lead import JobView, LeadView
+from burst.model.lead import JobView
 from burst.model.reason import Reason
 from burst.model.request import ResourceRequest
 from burst.model.shape import Shape
@@ -109,18 +108,22 @@ class OwnNodes:
         return NodePool(whole if free is None else free, whole, whole_nodes=whole_nodes)
 
 
-class JobContext(msgspec.Struct, frozen=True, kw_only=True):
+class JobContext:
     """The inputs of one tick's decisions on jobs. The lead can be read."""
 
-    records: RecordsView
-    world: World
-    lead: LeadView
-    """That of the world, which was read."""
-    settings: Settings
-    plan: PlanContext
-    """The inputs of the plan for the jobs."""
-    rules: JobRules
-    own_nodes: OwnNodes
+    def __init__(
+        self,
+        records: RecordsView,
+        plan: PlanContext,
+        rules: JobRules,
+        own: frozenset[int],
+    ) -> None:
+        """`plan` is for the jobs, too; `own` is what `own_ranks` returns."""
+        assert rules.world.lead is not None
+        self.records, self.plan, self.rules = records, plan, rules
+        self.world, self.settings = rules.world, rules.settings
+        self.lead = rules.world.lead
+        self.own_nodes = OwnNodes(rules.world, plan.constraints, own)
 
     def urgency(self, job: JobView) -> int:
         """Return the urgency the job has or, where we hold it, had before."""
@@ -194,23 +197,6 @@ class JobContext(msgspec.Struct, frozen=True, kw_only=True):
     def _may_run_here(self, job: JobView) -> bool:
         assert job.request is not None
         return not job.burstable or self.own_nodes.fits_when_up(job.request)
-
-
-def job_context(
-    records: RecordsView, plan: PlanContext, rules: JobRules, own: frozenset[int]
-) -> JobContext:
-    """Return the context; `own` is what `own_ranks` returns."""
-    world = rules.world
-    assert world.lead is not None
-    return JobContext(
-        records=records,
-        world=world,
-        lead=world.lead,
-        settings=rules.settings,
-        plan=plan,
-        rules=rules,
-        own_nodes=OwnNodes(world, plan.constraints, own),
-    )
 
 
 def never_on_own_nodes(job: JobView) -> bool:

@@ -55,11 +55,11 @@ def plan_job_holds(
     decisions: Mapping[JobId, Decision],
 ) -> None:
     """Decide for each pending job whether it is held, released, moved or failed."""
-    lead, world, settings = context.lead, context.world, context.settings.intake
+    lead, settings = context.lead, context.settings.intake
     failed: list[JobId] = []
     bursts_by_job = tx.bursts_by_job()
     plan = _HoldPlan(tx, context)
-    raised = RaisedUrgencies(tx, world, context.own_nodes, settings)
+    raised = RaisedUrgencies(tx, context)
     for job_id, decision in decisions.items():
         if is_failed(decision, settings):
             failed.append(job_id)
@@ -91,11 +91,7 @@ class _HoldPlan:
     now.
     """
 
-    def __init__(
-        self,
-        tx: Transaction,
-        context: JobContext,
-    ) -> None:
+    def __init__(self, tx: Transaction, context: JobContext) -> None:
         self._tx, self._lead = tx, context.lead
         self._settings = context.settings.intake
         self._confinement = Confinement(tx, context.world, context.settings, tx.now)

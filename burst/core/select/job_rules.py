@@ -23,14 +23,12 @@ _Wish = tuple[BurstPreferences, str | None, bool]
 
 
 class JobRules:
-    """Asks the rules about the jobs of one tick."""
+    """Asks the rules about jobs at one time."""
 
-    def __init__(
-        self, world: World, settings: Settings, rules: RuleSet, now: float
-    ) -> None:
+    def __init__(self, world: World, settings: Settings, now: float) -> None:
         self.world = world
         self.settings = settings
-        self._rules = None if rules.leaves_all else rules
+        self.rules = RuleSet(settings.rules, world.userids)
         self._now = now
         self._found: dict[JobId, PolicyRule] = {}
         self._narrowed: dict[_Wish, BurstPreferences] = {}
@@ -45,11 +43,11 @@ class JobRules:
 
     def rule(self, job: JobView) -> PolicyRule | None:
         """Return the rule that decides on a job; None if no rule changes anything."""
-        if self._rules is None:
+        if self.rules.leaves_all:
             return None
         rule = self._found.get(job.id)
         if rule is None:
-            rule = self._rules.find(self._facts(job), self._now)
+            rule = self.rules.find(self._facts(job), self._now)
             self._found[job.id] = rule
         return rule
 
@@ -117,8 +115,3 @@ def narrowed(wish: BurstPreferences, rule: PolicyRule) -> BurstPreferences:
         allowed_price=rule.max_price,
         rule=rule.name,
     )
-
-
-def job_rules(world: World, settings: Settings, now: float) -> JobRules:
-    """Return the rules, to be asked outside of a tick."""
-    return JobRules(world, settings, RuleSet(settings.rules, world.userids), now)

@@ -16,12 +16,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from burst.config import IntakeSettings
 from burst.core.plan.capacity import is_up
 from burst.core.records import Transaction
 from burst.core.select.hindrance import find_hindrance
-from burst.core.select.job_context import OwnNodes
-from burst.core.world import World
+from burst.core.select.job_context import JobContext
 from burst.model.burst import Burst, BurstId
 from burst.model.decision import Decision
 from burst.model.hold import RAISED_FOR, Hold, HoldState
@@ -44,15 +42,9 @@ _STARTABLE = (Reason.RELEASED, Reason.JOBS_AHEAD)
 class RaisedUrgencies:
     """The urgencies to set in one tick. One job of a burst is ahead at a time."""
 
-    def __init__(
-        self,
-        tx: Transaction,
-        world: World,
-        own_nodes: OwnNodes,
-        settings: IntakeSettings,
-    ) -> None:
-        self._tx, self._world, self._own_nodes = tx, world, own_nodes
-        self._needed = settings.mode != "scheduler"
+    def __init__(self, tx: Transaction, context: JobContext) -> None:
+        self._tx, self._world, self._own_nodes = tx, context.world, context.own_nodes
+        self._needed = context.settings.intake.mode != "scheduler"
         self._ahead: dict[BurstId, JobId] = {
             burst.id: job
             for burst in tx.live

@@ -13,15 +13,8 @@ from burst.core.isolated.decision import jobs_elsewhere
 from burst.core.plan.capacity import is_up, job_nodes
 from burst.core.plan.demands import Demand
 from burst.core.plan.shortfall import Shortfall
-from burst.core.select.assignments import (
-    end_warning,
-    retry_pause,
-    waiting_decision,
-)
-from burst.core.select.association_limits import (
-    LimitsInUse,
-    decide_on_dependencies,
-)
+from burst.core.select.assignments import end_warning, retry_pause, waiting_decision
+from burst.core.select.association_limits import LimitsInUse, decide_on_dependencies
 from burst.core.select.burst_worth import BurstWorth
 from burst.core.select.confinement import is_kept_apart
 from burst.core.select.job_context import JobContext, never_on_own_nodes
@@ -85,29 +78,28 @@ def triage(
         # The time for constraints is shared by user id, too.
         and not context.no_account(job)
     )
-    found = Triaged({}, [], set())
-    jobs = _JobTriage(context, found, shortfalls)
+    decisions: dict[JobId, Decision] = {}
+    demands: list[Demand] = []
+    jobs = _JobTriage(context, shortfalls)
     elsewhere = jobs_elsewhere(context.records)
     for job in fresh:
         its = elsewhere.get(job.id) or jobs.decide(job, bursts_by_job.get(job.id, []))
         if isinstance(its, Decision):
-            found.decisions[job.id] = its
+            decisions[job.id] = its
         else:
-            found.demands.append(its)
-    return found
+            demands.append(its)
+    return Triaged(decisions, demands, jobs.here)
 
 
 class _JobTriage:
     """Finds a decision or a demand for each pending job."""
 
     def __init__(
-        self,
-        context: JobContext,
-        found: Triaged,
-        shortfalls: Mapping[JobId, Shortfall],
+        self, context: JobContext, shortfalls: Mapping[JobId, Shortfall]
     ) -> None:
-        """`found` gets the jobs that fit on own nodes."""
-        self._context, self._found, self._shortfalls = context, found, shortfalls
+        self.here: set[JobId] = set()
+        """As in `Triaged`, so far."""
+        self._context, self._shortfalls = context, shortfalls
         self._world, self._intake = context.world, context.settings.intake
         self._holds = context.records.holds
         self._worth = BurstWorth(context)
@@ -184,7 +176,7 @@ class _JobTriage:
 
     def _by_rule(self, job: JobView, demand: Demand) -> Decision | Demand:
         """Return the demand as the job's rule allows it, or why it is refused."""
-        why = self._worth.decide(job, demand, self._waited(job))
+        why, worth = self._worth.decide(job, demand, self._waited(job))
         if why is not None and not why.reason.about_job.refused:
             return why
         # A job that only an isolated burst may run never leaves the stopped queue.
@@ -193,7 +185,6 @@ class _JobTriage:
         over = self._limits.decide(job, demand.request, enters)
         if over is not None:
             return over
-        worth = self._worth.live_worth(job, demand)
         # A job to which no nodes are worth their price takes none of its user's limit.
         if why is None or worth is not None:
             self._limits.count(job, demand.request)
@@ -214,7 +205,7 @@ class _JobTriage:
         held = job.urgency == 0
         if in_stopped_queue(job, self._intake):
             return False
-        if held and (not self._found.here or never_on_own_nodes(job)):
+        if held and (not self.here or never_on_own_nodes(job)):
             return False
         if not held and job.id in self._context.lead.changed:
             return True
@@ -273,7 +264,7 @@ class _JobTriage:
             return False
         if not self._context.own_nodes.take(request):
             return False
-        self._found.here.add(job.id)
+        self.here.add(job.id)
         return held or self._waited(job) < self._context.rules.local_wait(job)
 
     def _waited(self, job: JobView) -> float:

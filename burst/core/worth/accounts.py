@@ -17,7 +17,7 @@ import msgspec
 from burst.config import Settings
 from burst.core.observation import status_of
 from burst.core.provider_calls import is_resize_taken
-from burst.core.records import RecordsView, Transaction
+from burst.core.records import Transaction
 from burst.core.world import World
 from burst.core.worth import ledger, periods
 from burst.core.worth.budget import Budgets, commitment_of
@@ -76,13 +76,6 @@ def keep_accounts(tx: Transaction, world: World, settings: Settings) -> None:
     tx.periods = periods.merge_old(tx.periods, tx.unreadable, tx.now)
 
 
-def budgets_at(
-    records: RecordsView, settings: Settings, userids: Mapping[str, int], now: float
-) -> Budgets:
-    """Return the budgets as they stand now; `userids` as `World.userids`."""
-    return Budgets(settings.budget, records, userids, now)
-
-
 def reserve_longer(
     tx: Transaction, burst: Burst, world: World, settings: Settings
 ) -> bool:
@@ -101,7 +94,7 @@ def reserve_longer(
     before = commitment_of(entry, tx.now)
     until = ends + _KEPT_LONGER_S
     after = msgspec.structs.replace(before, until=until)
-    budgets = budgets_at(tx, settings, world.userids, tx.now)
+    budgets = Budgets(settings.budget, tx, world.userids, tx.now)
     if budgets.refusing([after], before) is not None:
         return False
     tx.entries[burst.id] = ledger.extend(entry, until, {})
@@ -141,11 +134,10 @@ class _Accounts:
             after = ledger.counted(after, now)
         # Flux may have started a job by itself, on nodes that are there anyway.
         new = frozenset(job for job in given if not self._has_started(job))
-        if new:
-            until = self._until(burst, new)
-            booked = {job: self._booked(burst, job, until) for job in new}
-            after = ledger.extend(after, until, self._payers(new), booked)
-        after = ledger.extend(after, after.until, self._payers(begun | given))
+        until = self._until(burst, new) if new else after.until
+        booked = {job: self._booked(burst, job, until) for job in new}
+        payers = self._payers(new) | self._payers(begun | given)
+        after = ledger.extend(after, until, payers, booked)
         after = unbook(after, burst.jobs)
         use = self._with_others(after, use)
         # A program may begin and end between two looks.
@@ -170,7 +162,7 @@ class _Accounts:
 
     def _has_started(self, job: JobId) -> bool:
         view = self._jobs.get(job)
-        return view is not None and bool(view.ranks or view.ran_on)
+        return view is not None and bool(view.has_or_had)
 
     def _count_ended(self, entry: Entry, burst: Burst, use: Use) -> Entry:
         """Return the entry with no work counted for jobs beyond their end.
@@ -182,7 +174,7 @@ class _Accounts:
         mine = frozenset(burst.lease.ranks)
         seen = max(entry.at, self._tx.now - self._world.unread)
         views = {job: self._jobs.get(job) for job, _ in entry.use.jobs}
-        ran = {job: (v.ranks or v.ran_on) & mine for job, v in views.items() if v}
+        ran = {job: v.has_or_had & mine for job, v in views.items() if v}
         ends = {
             job: max(seen, self._jobs[job].t_finish)
             if self._jobs[job].state is JobState.INACTIVE

@@ -12,8 +12,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from burst.model.burst import PriceSource
+from burst.model.burst import PRICE_SOURCES, PriceSource
 from burst.model.decision import clock_time, near_moment
+from burst.model.fsd import format_fsd
 from burst.model.jobid import JobId, format_f58
 
 _HOUR_S = 3600.0
@@ -137,6 +138,50 @@ def judge(
     return Judgement(
         pays=enough, saved=saved, bought=bought, worth=worth, required=required
     )
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """A start on own nodes, one on a burst, and whether that pays by a job's rule."""
+
+    here: StartEstimate
+    purchase: Purchase
+    offer: str
+    """As `PROVIDER/OFFER`."""
+    judgement: Judgement
+    rule: str
+    now: float
+    """When it was judged."""
+
+    def __str__(self) -> str:
+        """Return the sentence for the job's user, without a full stop."""
+        after, judgement = self.here.after, self.judgement
+        again = (
+            f"when {format_f58(after)} ends" if after else "when the forecast changes"
+        )
+        saves = f"{judgement.worth:.2g}" if judgement.saved > 0 else "nothing"
+        return (
+            f"starts {self.here.text(self.now)}; {self._online()}"
+            f"{self._cost()}, which rule {self.rule} does not pay: it saves {saves} of"
+            f" the {judgement.required:g} h per node-hour that the rule asks for;"
+            f" judged again {again}"
+        )
+
+    def _online(self) -> str:
+        online = self.purchase.online
+        past = (
+            f"9 of 10 bursts within {format_fsd(online.p90)}"
+            if online.bursts
+            else "as its offer says"
+        )
+        up = format_fsd(online.p50)
+        return f"a burst would be online in {up} on {self.offer} ({past})"
+
+    def _cost(self) -> str:
+        purchase = self.purchase
+        each = purchase.price + purchase.fee / max(1, purchase.nodes)
+        price = each * self.judgement.bought
+        source = PRICE_SOURCES[self.purchase.priced_by]
+        return f" for {price:.2f} {source}" if price else ""
 
 
 def judged_again_at(starts: Iterable[float], now: float) -> float:

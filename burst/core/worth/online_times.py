@@ -11,17 +11,58 @@ are among the records, so that they outlive the bursts and the daemon:
 If no burst of the size class is known, all bursts of the offer count; if there is none
 of these either, use `Offer.join_time`. Nothing is learnt from bursts that never came
 online.
+
+Of each kind only the newest times are kept, and each counts DECAY of the next newer
+one: today's show how slow a cloud is today, those of a year ago do not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Literal
 
-from burst.core.records import Transaction
-from burst.core.worth.estimate import OnlineTime
-from burst.core.worth.stage_times import ProviderTimes, kind_of, quantile
-from burst.model.burst import Burst
+import msgspec
+
+from burst.core.plan.offers import ProviderOffer
+from burst.core.worth.estimate import OnlineTime, Purchase
+from burst.model.burst import Burst, BurstId
+from burst.model.event import Event
+
+KEPT = 30
+"""How many samples of each stage are kept; the oldest of them counts a twentieth of the
+newest."""
+DECAY = 0.9
+_MOST_KINDS = 500
+"""The most kinds (offer and size class) of one provider: each has about 600 bytes, and
+a record at most 1 MiB."""
+
+
+class StageTimes(msgspec.Struct, frozen=True, array_like=True):
+    """How long the last bursts of one kind took, in seconds, the newest last."""
+
+    online: tuple[float, ...] = ()
+    """From the first call of `provision` until all ranks were online."""
+    teardown: tuple[float, ...] = ()
+    """From the end of use until the provider confirmed that nothing was left."""
+
+
+class ProviderTimes(msgspec.Struct, frozen=True):
+    """The times of one provider, by `kind_of`; the kind learnt last comes last."""
+
+    kinds: Mapping[str, StageTimes] = {}
+
+    def learn(
+        self, kind: str, online: float | None = None, teardown: float | None = None
+    ) -> ProviderTimes:
+        """Return the times with another sample."""
+        known = self.kinds.get(kind, StageTimes())
+        new = StageTimes(
+            _with_sample(known.online, online), _with_sample(known.teardown, teardown)
+        )
+        rest = {name: times for name, times in self.kinds.items() if name != kind}
+        newest = list(rest.items())[-_MOST_KINDS + 1 :]
+        return ProviderTimes({**dict(newest), kind: new})
+
 
 _Stage = Literal["online", "teardown"]
 _OUT_OF_USE = ("drained", "finish", "exception")
@@ -50,6 +91,23 @@ class OnlineTimes:
         """
         samples = self._samples(provider, offer, nodes, "teardown")
         return quantile(samples, 0.5) if samples else 0.0
+
+    def purchase(
+        self, candidate: ProviderOffer, nodes: int, run_time: float
+    ) -> Purchase:
+        """Return the purchase of so many nodes of an offer for such a run time."""
+        offer = candidate.offer
+        key = candidate.provider, offer.name, nodes
+        told = OnlineTime(p50=offer.join_time, p90=offer.join_time, bursts=0)
+        return Purchase(
+            nodes=nodes,
+            run_time=run_time,
+            online=self.online(*key) or told,
+            teardown=self.teardown(*key),
+            price=offer.price,
+            fee=offer.fee,
+            priced_by=candidate.priced_by,
+        )
 
     def _samples(
         self,
@@ -82,24 +140,56 @@ def _online_time(samples: Sequence[float]) -> OnlineTime | None:
     )
 
 
-def learn_times(tx: Transaction) -> None:
-    """Learn from the bursts that came online or were gone in this transaction."""
-    for name, event in tx.events:
-        burst = tx.bursts.get(name)
+def learnt(
+    times: Mapping[str, ProviderTimes],
+    events: Iterable[tuple[BurstId, Event]],
+    bursts: Mapping[BurstId, Burst],
+    unreadable: Container[str],
+) -> dict[str, ProviderTimes]:
+    """Return the times with those of bursts that came online, or are gone.
+
+    `events` and `bursts` are those of a transaction, `unreadable` are keys of records.
+    """
+    found = dict(times)
+    for name, event in events:
+        burst = bursts.get(name)
         if burst is None or event.name not in ("online", "reaped"):
             continue
         lease = burst.lease
-        if f"times/{lease.provider}" in tx.unreadable:
+        if f"times/{lease.provider}" in unreadable or burst.first("online") is None:
             continue
-        known = tx.times.get(lease.provider, ProviderTimes())
+        known = found.get(lease.provider, ProviderTimes())
         kind = kind_of(lease.offer, lease.nodes)
         if event.name == "online":
-            after = known.learn(kind, online=_since(burst, ("provision-start",)))
-        elif burst.first("online") is None:
-            continue
+            known = known.learn(kind, online=_since(burst, ("provision-start",)))
         else:
-            after = known.learn(kind, teardown=_since(burst, _OUT_OF_USE))
-        tx.times[lease.provider] = after
+            known = known.learn(kind, teardown=_since(burst, _OUT_OF_USE))
+        found[lease.provider] = known
+    return found
+
+
+def kind_of(offer: str, nodes: int) -> str:
+    """Return the offer with the size class: up to 1, 2, 4, 8, 16... nodes."""
+    return f"{offer}/{1 << max(0, nodes - 1).bit_length()}"
+
+
+def quantile(samples: Sequence[float], part: float) -> float:
+    """Return the value that the given part of the samples does not exceed, by weights.
+
+    There is at least one sample.
+    """
+    weights = [DECAY**age for age in range(len(samples) - 1, -1, -1)]
+    ordered = sorted(zip(samples, weights, strict=True))
+    least, reached = part * sum(weights), 0.0
+    for sample, weight in ordered:
+        reached += weight
+        if reached >= least:
+            return sample
+    return ordered[-1][0]
+
+
+def _with_sample(samples: tuple[float, ...], new: float | None) -> tuple[float, ...]:
+    return samples if new is None else (*samples, round(new, 3))[-KEPT:]
 
 
 def _since(burst: Burst, names: Sequence[str]) -> float | None:

@@ -16,10 +16,18 @@ from typing import Any
 
 import msgspec
 
-from burst.core.worth.conservative import Profile, simulate_conservative
+from burst.core.worth.conservative import (
+    NEVER,
+    NO_JOB,
+    End,
+    OwnRoom,
+    Profile,
+    Start,
+    Waiting,
+    simulate_conservative,
+)
 from burst.core.worth.estimate import StartEstimate
 from burst.core.worth.history import RunTime
-from burst.core.worth.own_room import NEVER, NO_JOB, End, OwnRoom, Start, Waiting
 from burst.model.jobid import JobId
 from burst.model.scheduler import Order
 
@@ -40,6 +48,8 @@ class Scheduling(msgspec.Struct, frozen=True):
     """None if all stay."""
     depth: int = BACKFILL_DEPTH
     """How many jobs behind the first that waits are tried for backfill."""
+    until: float = math.inf
+    """No time passes beyond this; where the order is conservative, it does."""
 
 
 class RunningJob(msgspec.Struct, frozen=True, gc=False):
@@ -126,13 +136,12 @@ def simulate_queue(
     `scheduling.leaves` is called for a job as soon as its start is found, so that jobs
     behind it are judged by what it leaves to them.
     """
-    leaves, depth = scheduling.leaves, scheduling.depth
     if scheduling.order is Order.CONSERVATIVE:
         profile = Profile(now, room, ends)
+        depth, leaves = scheduling.depth, scheduling.leaves
         return simulate_conservative(profile, queue, depth, leaves)
-    depth = depth if scheduling.order is Order.EASY else 0
-    simulation = _Simulation(now, room, ends, queue, depth)
-    simulation.run(leaves)
+    simulation = _Simulation(now, room, ends, queue, scheduling)
+    simulation.run()
     return simulation.starts
 
 
@@ -150,13 +159,8 @@ def starts_now(
     """
     if len(queue) == 1:
         return [0] if room.fit(*queue[0].need) else []
-    if scheduling.order is Order.CONSERVATIVE:
-        starts = simulate_queue(now, room, ends, queue, scheduling)
-    else:
-        depth = scheduling.depth if scheduling.order is Order.EASY else 0
-        simulation = _Simulation(now, room, ends, queue, depth)
-        simulation.run(None, until=now)
-        starts = simulation.starts
+    at_once = msgspec.structs.replace(scheduling, leaves=None, until=now)
+    starts = simulate_queue(now, room, ends, queue, at_once)
     return [place for place, (at, _) in enumerate(starts) if at <= now]
 
 
@@ -169,12 +173,10 @@ class _Simulation:
         room: OwnRoom,
         ends: Sequence[End],
         queue: Sequence[Waiting],
-        depth: int,
+        scheduling: Scheduling,
     ) -> None:
-        """`depth` jobs behind the first waiting job may start before it."""
-        self._leaves: Leaves | None = None
-        self._until = math.inf
-        self._depth = depth
+        self._leaves, self._until = scheduling.leaves, scheduling.until
+        self._depth = scheduling.depth if scheduling.order is Order.EASY else 0
         self._now = now
         self._room = room.copy()
         # A job that should have ended by now may end at any moment.
@@ -186,10 +188,9 @@ class _Simulation:
         self._after = NO_JOB
         self.starts: list[Start] = [NEVER] * len(queue)
 
-    def run(self, leaves: Leaves | None, *, until: float = math.inf) -> None:
-        """Start all jobs except those that leave. No time passes beyond `until`."""
+    def run(self) -> None:
+        """Start all jobs except those that leave."""
         queue, depth = self._queue, self._depth
-        self._leaves, self._until = leaves, until
         started = bytearray(len(queue))
         for first in range(len(queue)):
             if started[first]:
@@ -212,7 +213,7 @@ class _Simulation:
             if start == NEVER:
                 self._never(i for i in range(first + 1, len(queue)) if not started[i])
                 return
-            if start[0] > until:
+            if start[0] > self._until:
                 return
             # Go on from then, when all that ends until then has ended.
             self._room, (self._now, self._after) = later, start

@@ -96,14 +96,10 @@ class RuleSet:
         self._tests = [_tests(terms) for terms in allowed]
         self.by_hours = any(terms.hours is not None for terms in allowed)
         """Whether some rule has hours, so that `find` depends on the time."""
+        self.leaves_all = len(rules) == 1 and not rules[0].worth
+        """Whether each job that must wait bursts, as there is only the default rule."""
         self._open_at = -math.inf
         self._open = (1 << len(rules)) - 1
-
-    @property
-    def leaves_all(self) -> bool:
-        """Whether each job that must wait bursts, as there is only the default rule."""
-        rule, _ = self.terms[-1]
-        return len(self.terms) == 1 and not rule.worth
 
     def open_at(self, now: float) -> int:
         """Return the rules that are within their hours at that time, as bits."""

@@ -29,7 +29,7 @@ from burst.core.provider_calls import is_overdue, is_past_lease
 from burst.core.provider_health import WORKS, FailureKind, Health, Outcome, Verb
 from burst.core.report import slot_rows
 from burst.core.world import World
-from burst.core.worth.accounts import budgets_at
+from burst.core.worth.budget import Budgets
 from burst.core.worth.grades import ALL
 from burst.core.worth.ledger import Costs
 from burst.core.worth.money import Money, to_units
@@ -220,7 +220,7 @@ def _add_providers(samples: Samples, snapshot: Snapshot) -> None:
         samples.put("provider_disabled", bool(health.disabled), name)
         kinds = (FailureKind.OFFER, FailureKind.UNUSABLE)
         noted = {offer for kind in kinds for offer in health.rows_of(kind)}
-        aside = sum((health.set_aside_until(offer) or 0.0) > now for offer in noted)
+        aside = sum(health.set_aside(offer)[0] > now for offer in noted)
         samples.put("offers_set_aside", aside, name)
 
 
@@ -237,7 +237,7 @@ def _add_money(samples: Samples, snapshot: Snapshot) -> None:
     for provider, sum_reserved in reserved.items():
         samples.put("money_reserved", to_units(Money(sum_reserved)), provider)
     userids = snapshot.world.userids
-    states = budgets_at(records, snapshot.settings, userids, snapshot.now).states()
+    states = Budgets(snapshot.settings.budget, records, userids, snapshot.now).states()
     for number, state in enumerate(states, 1):
         used = state.used / state.limit if state.limit else 1.0
         samples.put("budget_used_ratio", used, budget_label(state.budget, number))

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from burst.core.provider_answers import storable
 from burst.decode import from_plain
 from burst.model.event import cut
+from burst.provider_answers import storable
 from burst_ensemble.algorithm import MEMORY_MOST, SUBMIT_MOST, MemberDecision
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core.intents import JobRef

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from burst.core.plan.fit import NodePool
-from burst.core.worth.own_room import End, Waiting
+from burst.core.worth.conservative import End, Waiting
 from burst.model.jobid import JobId
 from burst.model.shape import Shape
 from tests.builders import slots

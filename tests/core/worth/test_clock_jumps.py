@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from burst.core.records import Records, Transaction
 from burst.core.world import World
-from burst.core.worth.accounts import budgets_at, keep_accounts
+from burst.core.worth.accounts import keep_accounts
+from burst.core.worth.budget import Budgets
 from burst.core.worth.ledger import Use
 from burst.core.worth.money import UNIT
 from burst.core.worth.periods import day_of, month_of, sum_of
@@ -49,12 +50,14 @@ def test_what_is_settled_is_as_it_was_once_the_clock_is_right_again(seconds):
         its.tick(3)
     after = its.records
     assert after.periods == before.periods
-    assert budgets_at(after, its.settings, {}, its.now).states()[0].settled == spent
+    assert Budgets(its.settings.budget, after, {}, its.now).states()[0].settled == spent
 
 
 def state_at(records, now):
     """What is settled by the budgets of that month and of that day."""
-    return [state.settled for state in budgets_at(records, SETTINGS, {}, now).states()]
+    return [
+        state.settled for state in Budgets(SETTINGS.budget, records, {}, now).states()
+    ]
 
 
 @hypothesis_settings(deadline=None)  # it takes time, and more on a busy machine

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from burst.core.plan.fit import NodePool
-from burst.core.worth.conservative import Profile, simulate_conservative
-from burst.core.worth.own_room import End
+from burst.core.worth.conservative import End, Profile, simulate_conservative
 from burst.core.worth.queue_order import BACKFILL_DEPTH, Scheduling, simulate_queue
 from burst.model.jobid import JobId
 from burst.model.scheduler import Order

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from burst.core.cost import break_even, kept_idle
 from burst.core.worth.ledger import Payer
-from burst.core.worth.stage_times import ProviderTimes
+from burst.core.worth.online_times import ProviderTimes
 from burst.model.burst import State
 from tests.builders import settings, whole
 from tests.lifecycles import run

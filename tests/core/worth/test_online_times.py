@@ -6,8 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from burst.core.worth.online_times import OnlineTimes
-from burst.core.worth.stage_times import KEPT, ProviderTimes, kind_of, quantile
+from burst.core.worth.online_times import (
+    KEPT,
+    OnlineTimes,
+    ProviderTimes,
+    kind_of,
+    quantile,
+)
 from burst.lead import MAX_VALUE_BYTES
 from burst.model.burst import State
 from tests.builders import whole

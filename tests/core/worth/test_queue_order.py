@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from burst.core.plan.fit import NodePool
+from burst.core.worth.conservative import End, Start
 from burst.core.worth.estimate import StartEstimate
 from burst.core.worth.history import RunTime
-from burst.core.worth.own_room import End, Start
 from burst.core.worth.queue_order import (
     BACKFILL_DEPTH,
     PendingJob,

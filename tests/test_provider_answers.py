@@ -7,12 +7,6 @@ import msgspec
 import pytest
 
 from burst.config import Seconds
-from burst.core.provider_answers import (
-    LONGEST_WHY,
-    BadAnswer,
-    check_offers,
-    check_statuses,
-)
 from burst.model.burst import BurstId
 from burst.model.shape import Shape
 from burst.provider import (
@@ -23,6 +17,7 @@ from burst.provider import (
     Offer,
     Phase,
 )
+from burst.provider_answers import LONGEST_WHY, BadAnswer, check_offers, check_statuses
 from tests.builders import but
 
 OFFER = Offer(name="small", shape=Shape(4), max_nodes=8, price=1.5)

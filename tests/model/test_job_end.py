@@ -3,8 +3,8 @@
 
 import pytest
 
-from burst.core.job_end import JobEnd, end_of
 from burst.model.event import Event
+from burst.model.job_end import JobEnd, end_of
 
 CLEAN: tuple[str, dict[str, object]] = ("clean", {})
 
