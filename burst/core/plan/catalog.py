@@ -6,38 +6,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
 
 from burst.config import Settings
-from burst.core.plan.eligible import burst_mode
 from burst.core.plan.failures import Failures, coming_bursts
 from burst.core.plan.offers import ProviderOffer, provider_offers
-from burst.core.plan.sources import Source, new_burst
 from burst.core.records import RecordsView
 from burst.core.world import World
 from burst.model.decision import OfferRejection
 from burst.model.reason import Reason
-from burst.model.request import BurstPreferences
-
-
-class WantedOffers(NamedTuple):
-    """All offers, as users with the same preferences see them."""
-
-    offers: tuple[Source, ...]
-    """The offers that can be taken now, in the order of the catalog."""
-    some_isolated: bool
-    """Whether some offer, taken now or later, would be an isolated burst."""
-    most_nodes: Mapping[str, int]
-    """By provider that these users may have: the nodes of its largest burst."""
-    totals: Mapping[str, float]
-    """How many nodes there are of each offer of these providers, by `PROVIDER/OFFER`;
-    math.inf where that is not known."""
-    unknown: bool
-    """Whether the offers of a provider that these users may have are not known."""
 
 
 class OfferCatalog(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,26 +42,6 @@ class OfferCatalog(msgspec.Struct, frozen=True, kw_only=True):
     def unknown(self) -> frozenset[str]:
         """Names of all providers whose offers are not known, and may be later."""
         return self.unread | self.disabled
-
-    def wanted(self, preferences: BurstPreferences) -> WantedOffers:
-        """Return what is offered to a user with these preferences."""
-        modes = {
-            each.key: burst_mode(preferences, each.offer.modes) for each in self.known
-        }
-        theirs = [each for each in self.known if preferences.takes(each.provider)]
-        most: dict[str, int] = {}
-        for each in theirs:
-            largest = min(each.offer.max_nodes, each.offer.total or math.inf)
-            most[each.provider] = max(most.get(each.provider, 0), int(largest))
-        return WantedOffers(
-            offers=tuple(
-                new_burst(each, modes[each.key] == "isolated") for each in self.offers
-            ),
-            some_isolated="isolated" in modes.values(),
-            most_nodes=most,
-            totals={each.key: each.offer.total or math.inf for each in theirs},
-            unknown=any(map(preferences.takes, self.unknown)),
-        )
 
 
 def read_catalog(

@@ -14,8 +14,8 @@ from burst.config import PlanSettings
 from burst.core.plan.catalog import OfferCatalog
 from burst.core.plan.demands import Demand
 from burst.core.plan.eligible import (
-    burst_mode,
     nodes_wanted,
+    offered,
     reject,
     why_for_others,
     why_not_bought,
@@ -27,7 +27,7 @@ from burst.core.plan.limits import Usage
 from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.rank_table import RankTable
 from burst.core.plan.slot_ranks import by_need
-from burst.core.plan.sources import LiveBurst, Portion, Source, new_burst
+from burst.core.plan.sources import LiveBurst, Portion, Source
 from burst.core.select.constraints import Constraints
 from burst.model.decision import OfferRejection
 from burst.model.fsd import format_fsd
@@ -91,9 +91,7 @@ class PlanContext(msgspec.Struct, kw_only=True, dict=True):
     def most_of(self, source: Source) -> int:
         """Return the most nodes that one burst of an offer may have."""
         assert source.candidate is not None
-        offer = source.candidate.offer
-        most = min(offer.max_nodes, offer.total or math.inf)
-        return int(min(most, self.usage.largest_burst))
+        return int(min(source.candidate.most, self.usage.largest_burst))
 
     def nodes(self, demand: Demand, source: Source) -> int:
         """Return how many nodes of an offer a job needs; 0 if it never gets so many."""
@@ -119,10 +117,9 @@ class PlanContext(msgspec.Struct, kw_only=True, dict=True):
 
     def could_have(self, demand: Demand, candidate: ProviderOffer) -> bool:
         """Tell whether a job could have all its nodes of an offer at some time."""
-        preferences = demand.preferences
-        isolated = burst_mode(preferences, candidate.offer.modes) == "isolated"
-        source = new_burst(candidate, isolated)
-        if why_unwanted(preferences, source) or self._why_not_isolated(demand, source):
+        source = offered(candidate, demand.preferences)
+        unwanted = why_unwanted(demand.preferences, source)
+        if unwanted or self._why_not_isolated(demand, source):
             return False
         return self.nodes(demand, source) > 0
 
@@ -223,7 +220,8 @@ class RunTimes:
         live = (each.source.lasts for each in context.live)
         self._lasts = sorted({*live, *(each.run_time for each in by_time)})
         self._longest: dict[object, float] = {}
-        self._may_have = cache(self._offers_of)
+        self.offers_of = cache(self._offers_of)
+        """The offers of the providers that a job may have, the longest first."""
 
     def needed(self, demand: Demand) -> float:
         """Return for how many seconds a burst has to last for a job.
@@ -248,7 +246,7 @@ class RunTimes:
         of the lead itself does not count: it comes nearer while a job waits, and may be
         put off.
         """
-        lasts = [each.longest for each in self._may_have(demand.preferences)]
+        lasts = [each.longest for each in self.offers_of(demand.preferences)]
         if max(lasts, default=math.inf) >= demand.duration:
             return None
         return {"most": format_fsd(max(lasts))}
@@ -258,7 +256,7 @@ class RunTimes:
 
         If it could have none, all offers of its providers tell how long bursts last.
         """
-        offers = self._may_have(demand.preferences)
+        offers = self.offers_of(demand.preferences)
         longest = offers[0].run_time if offers else 0.0
         if not offers or offers[-1].run_time == longest:
             return longest
@@ -277,6 +275,5 @@ class RunTimes:
         return found
 
     def _offers_of(self, preferences: BurstPreferences) -> Sequence[ProviderOffer]:
-        """Return the offers of the providers that a job may have, the longest first."""
         offers = self._longest_first
         return [each for each in offers if preferences.takes(each.provider)]

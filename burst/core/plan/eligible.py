@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from burst.core.plan.demands import Demand
 from burst.core.plan.fit import describe_need, nodes_needed
-from burst.core.plan.sources import Portion, Source
+from burst.core.plan.offers import ProviderOffer
+from burst.core.plan.sources import Portion, Source, new_burst
 from burst.model.burst import PRICE_SOURCES
 from burst.model.decision import OfferRejection
 from burst.model.lead import LeadIdentity
@@ -67,6 +68,12 @@ def burst_mode(
     if not preferences.mode:
         return modes[0]
     return preferences.mode if preferences.mode in modes else None
+
+
+def offered(candidate: ProviderOffer, preferences: BurstPreferences) -> Source:
+    """Return the source that a new burst of an offer would be for a job."""
+    mode = burst_mode(preferences, candidate.offer.modes)
+    return new_burst(candidate, mode == "isolated")
 
 
 def why_unwanted(

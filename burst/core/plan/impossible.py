@@ -7,11 +7,11 @@ longer allow such a burst to be made.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from burst.core.plan.catalog import WantedOffers
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
 from burst.core.plan.fit import describe_need, nodes_needed
@@ -30,7 +30,7 @@ class _Lent(NamedTuple):
 
 
 def why_impossible(
-    demand: Demand, wanted: WantedOffers, context: PlanContext
+    demand: Demand, context: PlanContext
 ) -> tuple[Reason, dict[str, object]] | None:
     """Return why nothing could ever serve a demand, None if something could."""
     lent = _lent(demand, context)
@@ -44,15 +44,13 @@ def why_impossible(
     limit = context.usage.why_never(min(needs.values(), default=0), demand.userid)
     if limit:
         return Reason.OVER_LIMIT, limit
-    if wanted.unknown:
+    if any(map(demand.preferences.takes, context.catalog.unknown)):
         # Further offers may show that the job can be served; a failed job is lost.
         return None
     too_long = context.run_times.why_never(demand)
     if too_long:
         return Reason.TOO_LONG, too_long
-    if not wanted.most_nodes:
-        return None
-    return _too_large(demand, wanted, needs, lent, context)
+    return _too_large(demand, needs, lent, context)
 
 
 def _lent(demand: Demand, context: PlanContext) -> Sequence[_Lent]:
@@ -88,7 +86,6 @@ def _suffice(demand: Demand, lent: Sequence[_Lent], context: PlanContext) -> boo
 
 def _too_large(
     demand: Demand,
-    wanted: WantedOffers,
     needs: Mapping[SlotClass, int],
     lent: Sequence[_Lent],
     context: PlanContext,
@@ -96,26 +93,32 @@ def _too_large(
     """Return why slots, offers and live bursts have not enough nodes together.
 
     `needs` are the nodes that the job needs in each kind of slots, with those that it
-    has.
+    has. None also if it may have no offer at all: then size is not the reason.
     """
+    offers = context.run_times.offers_of(demand.preferences)
+    if not offers:
+        return None
     facts: dict[str, object] = {"want": describe_need(demand.request)}
     if not needs:
         return Reason.NEVER_FITS, facts
     spread = context.may_spread(demand)
-    caps, totals = dict(wanted.most_nodes), Counter[str]()
+    largest = {each.provider: 0 for each in offers}
+    for each in offers:
+        largest[each.provider] = max(largest[each.provider], each.most)
+    caps, by_offer = dict(largest), Counter[str]()
     for live, nodes in lent:
         provider = live.source.provider
         caps[provider] = max(caps.get(provider, 0), nodes)
-        totals[live.source.key] += nodes
+        by_offer[live.source.key] += nodes
     most = _most_by_kind(demand, needs, caps, context)
     lacks = {kind: nodes_needed(demand.lacks, kind[0]) for kind in needs}
     small = all(most[kind] < need for kind, need in lacks.items())
     if small and not context.table.has_any(context.admitted(demand)):
         return Reason.EXCLUDED, facts
     further = min(lacks.values())
+    totals = {each.key: each.offer.total or math.inf for each in offers}
     in_all = sum(
-        max(wanted.totals.get(key, 0), totals[key])
-        for key in wanted.totals.keys() | totals.keys()
+        max(totals.get(key, 0), by_offer[key]) for key in totals.keys() | by_offer
     )
     if spread and in_all < further:
         return Reason.TOO_LARGE, {"need": min(needs.values()), "most": int(in_all)}
@@ -123,7 +126,7 @@ def _too_large(
         return None
     # A lead can get further rank slots, a provider no further nodes. A spread job has
     # one burst in each, so none of its bursts needs to have all its nodes.
-    waits = spread or max(wanted.most_nodes.values()) >= further
+    waits = spread or max(largest.values()) >= further
     facts |= {"need": max(needs.values()), "most": max(most.values())}
     return Reason.NO_ROOM if waits else Reason.TOO_LARGE, facts
 

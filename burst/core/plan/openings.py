@@ -11,7 +11,7 @@ import msgspec
 
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
-from burst.core.plan.eligible import nodes_wanted, reject
+from burst.core.plan.eligible import nodes_wanted, offered, reject
 from burst.core.plan.impossible import why_impossible
 from burst.core.plan.limits import FurtherUse
 from burst.core.plan.offers import ProviderOffer
@@ -24,7 +24,7 @@ from burst.model.jobid import format_f58
 from burst.model.next_step import ends_by_waiting
 from burst.model.ranks import format_idset
 from burst.model.reason import Reason
-from burst.model.request import ResourceRequest
+from burst.model.request import BurstPreferences, ResourceRequest
 
 _OF_NO_USE = (Reason.SHAPE_MISMATCH, Reason.NODE_SMALL, Reason.SLOTS_FEW)
 """Why a kind of slots never serves a job."""
@@ -70,7 +70,8 @@ class Openings:
 
     def __init__(self, context: PlanContext) -> None:
         self._context = context
-        self._wanted = cache(context.catalog.wanted)
+        self._offered = cache(self._offers_for)
+        self._may_be_isolated = cache(self._has_isolated)
         self._judged: dict[object, Sequence[_Judged]] = {}
         self._alike: dict[tuple[object, ...], str] = {}
         self._keys: dict[tuple[object, ...], DemandKey] = {}
@@ -95,6 +96,14 @@ class Openings:
         """Return the offers that can be taken now and that the job may have."""
         return [each.source for each in self._judge(demand) if not each.why_not]
 
+    def _offers_for(self, preferences: BurstPreferences) -> Sequence[Source]:
+        return [offered(each, preferences) for each in self._context.catalog.offers]
+
+    def _has_isolated(self, preferences: BurstPreferences) -> bool:
+        """Tell whether some offer, taken now or later, would be an isolated burst."""
+        known = self._context.catalog.known
+        return any(offered(each, preferences).isolated for each in known)
+
     def _judge(self, demand: Demand) -> Sequence[_Judged]:
         """Return the offers that can be taken now, judged for a job."""
         context = self._context
@@ -109,7 +118,7 @@ class Openings:
         )
         found = self._judged.get(key)
         if found is None:
-            offers = self._wanted(demand.preferences).offers
+            offers = self._offered(demand.preferences)
             found = self._judged[key] = [
                 _Judged(each, context.why_not(demand, each), self._first_alike(each))
                 for each in offers
@@ -150,7 +159,6 @@ class Openings:
             demand = msgspec.structs.replace(demand, rest=rest)
         refusals: list[OfferRejection] = []
         told: dict[str, OfferRejection] = {}
-        wanted = self._wanted(demand.preferences)
         spread, admitted = context.may_spread(demand), context.admitted(demand)
         for source, rejection, first in self._judge(demand):
             refused = rejection or told.get(first)
@@ -162,16 +170,17 @@ class Openings:
                     return found
                 refused = told[first] = found
             refusals.append(OfferRejection(source.key, refused.reason, refused.facts))
-        if not context.table.kinds and not wanted.some_isolated:
+        isolates = self._may_be_isolated(demand.preferences)
+        if not context.table.kinds and not isolates:
             lead = context.identity
             return Decision(Reason.NO_SLOTS if lead.endpoint else Reason.NO_ADDRESS)
         refusals.extend(context.catalog.refusals)
         if not refusals:
             return Decision(Reason.NO_OFFERS)
         never = None
-        if not wanted.some_isolated:
+        if not isolates:
             # The nodes that it joins are in live bursts, and count as theirs.
-            never = why_impossible(whole, wanted, context)
+            never = why_impossible(whole, context)
         reason, facts = never or (Reason.TURNED_DOWN, {})
         return Decision(reason, facts, tuple(refusals))
 
