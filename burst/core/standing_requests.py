@@ -8,7 +8,7 @@ import msgspec
 from burst.config import Settings
 from burst.core.burst_requests import MoreNodes, more_nodes, request_nodes
 from burst.core.plan.demands import Demand
-from burst.core.plan.unread_use import unread_use
+from burst.core.plan.plan_demands import unread_use
 from burst.core.records import Records, Transaction, unread_leases
 from burst.core.standing import StandingMinimum, minimums_at
 from burst.core.tick import TickResult, joined, result_of

@@ -71,7 +71,6 @@ def plan(*demands, lead=None, taken=(), offers=None, live=(), limits=None, **kw)
     totals = {each.key: each.offer.total for each in market.known}
     limits, purchases = settings(limits=limits or {}).limits, kw.pop("purchases", None)
     usage = Usage(limits, in_use, purchases, totals)
-    patience = kw.pop("patience", 3600.0)
     whole_nodes = kw.pop("whole_nodes", False)
     context = PlanContext(
         now=T0,
@@ -80,7 +79,6 @@ def plan(*demands, lead=None, taken=(), offers=None, live=(), limits=None, **kw)
         table=RankTable(found, ranks, market.providers),
         usage=usage,
         live=live,
-        patience=patience,
         whole_nodes=whole_nodes,
         settings=PlanSettings(**kw),
     )

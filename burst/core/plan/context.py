@@ -13,7 +13,14 @@ import msgspec
 from burst.config import PlanSettings
 from burst.core.plan.catalog import OfferCatalog
 from burst.core.plan.demands import Demand
-from burst.core.plan.eligible import (
+from burst.core.plan.limits import Usage
+from burst.core.plan.offers import ProviderOffer
+from burst.core.plan.rank_table import RankTable
+from burst.core.plan.slot_ranks import by_need
+from burst.core.plan.sources import (
+    LiveBurst,
+    Portion,
+    Source,
     nodes_wanted,
     offered,
     reject,
@@ -23,11 +30,6 @@ from burst.core.plan.eligible import (
     why_not_worth,
     why_unwanted,
 )
-from burst.core.plan.limits import Usage
-from burst.core.plan.offers import ProviderOffer
-from burst.core.plan.rank_table import RankTable
-from burst.core.plan.slot_ranks import by_need
-from burst.core.plan.sources import LiveBurst, Portion, Source
 from burst.core.select.constraints import Constraints
 from burst.model.decision import OfferRejection
 from burst.model.fsd import format_fsd
@@ -57,9 +59,6 @@ class PlanContext(msgspec.Struct, kw_only=True, dict=True):
     settings: PlanSettings = PlanSettings()
     unreadable: str = ""
     """As in `why_not_isolated`."""
-    patience: float = 0.0
-    """For how many seconds after a job's submission ranks are kept for it while no time
-    limit tells when they become free: RESERVATION_S of `plan_demands`."""
     overtaken: Mapping[JobId, int] = {}
     """By waiting job: how many of the nodes that it waits for earlier plans gave to
     other jobs; see `LiveNodes.overtaken`."""
@@ -199,6 +198,8 @@ class PlanContext(msgspec.Struct, kw_only=True, dict=True):
         self, source: Source, portion: Portion, demand: Demand | None
     ) -> OfferRejection | None:
         purchases = self.usage.purchases
+        if not purchases.limited:
+            return None
         nodes = sum(nodes for _, nodes in portion.pieces)
         if source.burst is not None and nodes:
             return purchases.refuse_growth(source.burst, source.key, nodes)

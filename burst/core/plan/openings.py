@@ -11,14 +11,13 @@ import msgspec
 
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
-from burst.core.plan.eligible import nodes_wanted, offered, reject
 from burst.core.plan.impossible import why_impossible
 from burst.core.plan.limits import FurtherUse
 from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.planned_bursts import DemandKey, Piece
 from burst.core.plan.slot_ranks import RankNeed, SlotClass, by_need
 from burst.core.plan.slots import NO_REASON
-from burst.core.plan.sources import Portion, Source
+from burst.core.plan.sources import Portion, Source, nodes_wanted, offered, reject
 from burst.model.decision import Decision, OfferRejection
 from burst.model.jobid import format_f58
 from burst.model.next_step import ends_by_waiting
@@ -93,8 +92,15 @@ class Openings:
         return self._keys.setdefault(content, len(self._keys))
 
     def wanted(self, demand: Demand) -> list[Source]:
-        """Return the offers that can be taken now and that the job may have."""
-        return [each.source for each in self._judge(demand) if not each.why_not]
+        """Return the offers that can be taken now and that the job may have.
+
+        Of those that would give it the same there is only the first.
+        """
+        found: dict[str, Source] = {}
+        for each in self._judge(demand):
+            if each.why_not is None:
+                found.setdefault(each.alike, each.source)
+        return list(found.values())
 
     def _offers_for(self, preferences: BurstPreferences) -> Sequence[Source]:
         return [offered(each, preferences) for each in self._context.catalog.offers]

@@ -16,10 +16,9 @@ import msgspec
 
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, Promise
-from burst.core.plan.eligible import nodes_wanted
 from burst.core.plan.limits import FurtherUse
 from burst.core.plan.slot_ranks import Place, Sizes, SlotClass, by_need
-from burst.core.plan.sources import Portion, Source
+from burst.core.plan.sources import Portion, Source, nodes_wanted
 from burst.model.burst import BurstId
 from burst.model.decision import (
     GUESTS_WORDS,
@@ -34,6 +33,10 @@ from burst.model.shape import Shape
 
 MOST = 100
 """The most promises of one plan; further jobs get none before these jobs began."""
+RESERVATION_S = 4 * 3600.0
+"""For how many seconds after a job's submission ranks are kept for it while no time
+limit tells when they become free. After that everybody may have them, as the jobs on
+them may never end. It is long enough for most jobs."""
 _ANOTHER = "another burst"
 _NOTHING = Sizes(0, 0, spread=False)
 
@@ -149,7 +152,7 @@ class Promises:
 
         Return math.inf if it does not wait for such ranks.
         """
-        patience = demand.since + self._context.patience
+        patience = demand.since + RESERVATION_S
         waits = patience > self._context.now and not self._open
         return patience if waits else math.inf
 
