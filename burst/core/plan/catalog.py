@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import msgspec
 
@@ -19,7 +20,7 @@ from burst.model.decision import OfferRejection
 from burst.model.reason import Reason
 
 
-class OfferCatalog(msgspec.Struct, frozen=True, kw_only=True):
+class OfferCatalog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Offers that can be taken now, cheapest first, and why the others cannot."""
 
     offers: tuple[ProviderOffer, ...]
@@ -37,6 +38,14 @@ class OfferCatalog(msgspec.Struct, frozen=True, kw_only=True):
     def providers(self) -> frozenset[str]:
         """Names of all providers that have offers, or may have once they answer."""
         return self.unread.union(candidate.provider for candidate in self.known)
+
+    @cached_property
+    def most_nodes(self) -> Mapping[str, int]:
+        """By provider: the nodes of the largest burst that it may make."""
+        most: dict[str, int] = {}
+        for each in self.known:
+            most[each.provider] = max(most.get(each.provider, 0), each.most)
+        return most
 
     @property
     def unknown(self) -> frozenset[str]:
@@ -93,7 +102,7 @@ def offer_catalog(
             else:
                 usable.append(candidate)
     return OfferCatalog(
-        offers=tuple(_preferred(usable)),
+        offers=tuple(sorted(usable, key=_dearness)),
         refusals=tuple(refusals),
         known=tuple(known),
         unread=frozenset(name for name, its in offers.items() if its is None),
@@ -101,9 +110,6 @@ def offer_catalog(
     )
 
 
-def _preferred(offers: Iterable[ProviderOffer]) -> list[ProviderOffer]:
-    def key(candidate: ProviderOffer) -> tuple[float, float, float]:
-        offer = candidate.offer
-        return offer.price, offer.fee, offer.join_time
-
-    return sorted(offers, key=key)
+def _dearness(candidate: ProviderOffer) -> tuple[float, float, float]:
+    offer = candidate.offer
+    return offer.price, offer.fee, offer.join_time

@@ -16,7 +16,7 @@ from burst.core.plan.demands import Demand
 from burst.core.plan.limits import Usage
 from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.rank_table import RankTable
-from burst.core.plan.slot_ranks import by_need
+from burst.core.plan.slot_ranks import SlotClass, by_need
 from burst.core.plan.sources import (
     LiveBurst,
     Portion,
@@ -26,7 +26,6 @@ from burst.core.plan.sources import (
     reject,
     why_for_others,
     why_not_bought,
-    why_not_isolated,
     why_not_worth,
     why_unwanted,
 )
@@ -58,7 +57,8 @@ class PlanContext(msgspec.Struct, kw_only=True, dict=True):
     live: Sequence[LiveBurst] = ()
     settings: PlanSettings = PlanSettings()
     unreadable: str = ""
-    """As in `why_not_isolated`."""
+    """Key of an isolated burst's record that cannot be read, which may be the burst of
+    any job; empty if all can be."""
     overtaken: Mapping[JobId, int] = {}
     """By waiting job: how many of the nodes that it waits for earlier plans gave to
     other jobs; see `LiveNodes.overtaken`."""
@@ -106,13 +106,21 @@ class PlanContext(msgspec.Struct, kw_only=True, dict=True):
     def _joined_nodes(self, demand: Demand, source: Source, most: int) -> int:
         """Return the same for an offer whose bursts join, and have at most `most`."""
         admitted, spread = self.admitted(demand), self.may_spread(demand)
-        for kind in by_need(demand.lacks, self.table.classes(source.provider)):
-            need = nodes_wanted(demand, source, kind[0])
+        for kind, need in self.needs(demand, source):
             if isinstance(need, OfferRejection):
                 continue
             if need <= self.table.capacity(kind, admitted, most, spread=spread):
                 return need
         return 0
+
+    def needs(
+        self, demand: Demand, source: Source
+    ) -> list[tuple[SlotClass, int | OfferRejection]]:
+        """Return how many nodes a job needs of an offer in each kind of slots, or why
+        none of them serve it; in the order of `by_need`.
+        """
+        kinds = by_need(demand.lacks, self.table.classes(source.provider))
+        return [(kind, nodes_wanted(demand, source, kind[0])) for kind in kinds]
 
     def could_have(self, demand: Demand, candidate: ProviderOffer) -> bool:
         """Tell whether a job could have all its nodes of an offer at some time."""
@@ -168,7 +176,24 @@ class PlanContext(msgspec.Struct, kw_only=True, dict=True):
     def _why_not_isolated(
         self, demand: Demand, source: Source
     ) -> OfferRejection | None:
-        return why_not_isolated(demand, source, self.identity, self.unreadable)
+        """Return why a job may not have an isolated burst; None for others.
+
+        How many nodes there are is not checked.
+        """
+        if not source.isolated:
+            return None
+        if self.identity.may_be_guest(demand.userid):
+            # The guest's program would have the rights of the owner's user, and could
+            # read what that user may read there, such as a munge key.
+            return reject(source, Reason.ISOLATED_OF_GUEST)
+        if demand.isolated is None:
+            return reject(source, Reason.NOT_HELD)
+        if self.unreadable:
+            return reject(source, Reason.LOST_RECORD, key=self.unreadable)
+        if demand.rest is not None:
+            # The isolated burst would have all its nodes, and the others cost money.
+            return reject(source, Reason.HAS_NODES)
+        return None
 
     def _too_short(self, demand: Demand, source: Source) -> OfferRejection | None:
         # No job gets a burst that cannot be online before its lead ends.
@@ -221,8 +246,7 @@ class RunTimes:
         live = (each.source.lasts for each in context.live)
         self._lasts = sorted({*live, *(each.run_time for each in by_time)})
         self._longest: dict[object, float] = {}
-        self.offers_of = cache(self._offers_of)
-        """The offers of the providers that a job may have, the longest first."""
+        self._may_have = cache(self._offers_of)
 
     def needed(self, demand: Demand) -> float:
         """Return for how many seconds a burst has to last for a job.
@@ -247,7 +271,7 @@ class RunTimes:
         of the lead itself does not count: it comes nearer while a job waits, and may be
         put off.
         """
-        lasts = [each.longest for each in self.offers_of(demand.preferences)]
+        lasts = [each.longest for each in self._may_have(demand.preferences)]
         if max(lasts, default=math.inf) >= demand.duration:
             return None
         return {"most": format_fsd(max(lasts))}
@@ -257,7 +281,7 @@ class RunTimes:
 
         If it could have none, all offers of its providers tell how long bursts last.
         """
-        offers = self.offers_of(demand.preferences)
+        offers = self._may_have(demand.preferences)
         longest = offers[0].run_time if offers else 0.0
         if not offers or offers[-1].run_time == longest:
             return longest
@@ -276,5 +300,6 @@ class RunTimes:
         return found
 
     def _offers_of(self, preferences: BurstPreferences) -> Sequence[ProviderOffer]:
+        """Return the offers of the providers that a job may have, the longest first."""
         offers = self._longest_first
         return [each for each in offers if preferences.takes(each.provider)]

@@ -7,7 +7,6 @@ longer allow such a burst to be made.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -95,33 +94,32 @@ def _too_large(
     `needs` are the nodes that the job needs in each kind of slots, with those that it
     has. None also if it may have no offer at all: then size is not the reason.
     """
-    offers = context.run_times.offers_of(demand.preferences)
-    if not offers:
+    catalog, takes = context.catalog, demand.preferences.takes
+    largest = {name: n for name, n in catalog.most_nodes.items() if takes(name)}
+    if not largest:
         return None
     facts: dict[str, object] = {"want": describe_need(demand.request)}
     if not needs:
         return Reason.NEVER_FITS, facts
     spread = context.may_spread(demand)
-    largest = {each.provider: 0 for each in offers}
-    for each in offers:
-        largest[each.provider] = max(largest[each.provider], each.most)
-    caps, by_offer = dict(largest), Counter[str]()
+    caps, totals = dict(largest), Counter[str]()
     for live, nodes in lent:
         provider = live.source.provider
         caps[provider] = max(caps.get(provider, 0), nodes)
-        by_offer[live.source.key] += nodes
+        totals[live.source.key] += nodes
     most = _most_by_kind(demand, needs, caps, context)
     lacks = {kind: nodes_needed(demand.lacks, kind[0]) for kind in needs}
     small = all(most[kind] < need for kind, need in lacks.items())
     if small and not context.table.has_any(context.admitted(demand)):
         return Reason.EXCLUDED, facts
     further = min(lacks.values())
-    totals = {each.key: each.offer.total or math.inf for each in offers}
-    in_all = sum(
-        max(totals.get(key, 0), by_offer[key]) for key in totals.keys() | by_offer
-    )
-    if spread and in_all < further:
-        return Reason.TOO_LARGE, {"need": min(needs.values()), "most": int(in_all)}
+    offers = [each for each in catalog.known if each.provider in largest]
+    if spread and all(each.offer.total for each in offers):
+        for each in offers:
+            totals[each.key] = max(totals[each.key], each.offer.total)
+        if totals.total() < further:
+            facts = {"need": min(needs.values()), "most": totals.total()}
+            return Reason.TOO_LARGE, facts
     if not small:
         return None
     # A lead can get further rank slots, a provider no further nodes. A spread job has

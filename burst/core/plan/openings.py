@@ -15,7 +15,7 @@ from burst.core.plan.impossible import why_impossible
 from burst.core.plan.limits import FurtherUse
 from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.planned_bursts import DemandKey, Piece
-from burst.core.plan.slot_ranks import RankNeed, SlotClass, by_need
+from burst.core.plan.slot_ranks import RankNeed, SlotClass
 from burst.core.plan.slots import NO_REASON
 from burst.core.plan.sources import Portion, Source, nodes_wanted, offered, reject
 from burst.model.decision import Decision, OfferRejection
@@ -203,16 +203,17 @@ class Openings:
                 return nodes
             return self._why_not(asked, [("", nodes)]) or Opening(candidate, nodes, [])
         refused: list[OfferRejection] = []
-        classes = self._context.table.classes(candidate.provider)
-        for slot_class in by_need(asked.demand.lacks, classes):
-            found = self._choose(asked, slot_class)
-            if not isinstance(found, OfferRejection):
-                nodes = sum(len(ranks) for _, ranks in found)
-                return Opening(candidate, nodes, found)
+        for kind, need in self._context.needs(asked.demand, source):
+            if isinstance(need, OfferRejection):
+                refused.append(need)
+                continue
+            found = self._choose(asked, kind, need)
+            if isinstance(found, list):
+                return Opening(candidate, need, found)
             refused.append(found)
         if not refused:  # all slots are kept for other providers
-            need = asked.demand.lacks.nodes or 1
-            return reject(source, Reason.SLOTS_FEW, most=0, need=need)
+            least = asked.demand.lacks.nodes or 1
+            return reject(source, Reason.SLOTS_FEW, most=0, need=least)
         # A kind of slots that never serves it says nothing of one that is busy.
         return min(refused, key=_how_lasting)
 
@@ -226,18 +227,15 @@ class Openings:
         return self._context.why_not_so_much(source, Portion(use, tuple(parts)), demand)
 
     def _choose(
-        self, asked: _Asked, slot_class: SlotClass
+        self, asked: _Asked, slot_class: SlotClass, need: int
     ) -> list[Piece] | OfferRejection:
-        """Return free ranks of one kind of slots for a job, or why there are none.
+        """Return `need` free ranks of one kind of slots, or why there are none.
 
         They are of the smallest slot that holds all nodes. If there is none, or the
         provider has no capacity for so large a burst, a job that may be spread gets
         ranks of several slots, largest first.
         """
         source, want = asked.source, asked.want
-        need = nodes_wanted(asked.demand, source, slot_class[0])
-        if isinstance(need, OfferRejection):
-            return need
         context, table = self._context, self._context.table
         most = context.most_of(source)
         if not table.has_free(slot_class):

@@ -17,7 +17,7 @@ import msgspec
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, Promise
 from burst.core.plan.limits import FurtherUse
-from burst.core.plan.slot_ranks import Place, Sizes, SlotClass, by_need
+from burst.core.plan.slot_ranks import Place, Sizes
 from burst.core.plan.sources import Portion, Source, nodes_wanted
 from burst.model.burst import BurstId
 from burst.model.decision import (
@@ -136,15 +136,14 @@ class Promises:
         """
         context = self._context
         found: list[tuple[Place, Sizes]] = []
-        classes = context.table.classes(source.provider)
-        for slot_class in by_need(demand.lacks, classes):
-            sizes = self._sizes(source, demand, slot_class)
-            if sizes is not None:
-                place = context.table.earliest(
-                    slot_class, sizes, context.admitted(demand), self._late(demand)
-                )
-                if place is not None:
-                    found.append((place, sizes))
+        admitted, late = context.admitted(demand), self._late(demand)
+        for kind, need in context.needs(demand, source):
+            if isinstance(need, OfferRejection):
+                continue
+            sizes = self._sizes(source, demand, need, kind[0])
+            place = context.table.earliest(kind, sizes, admitted, late)
+            if place is not None:
+                found.append((place, sizes))
         return sorted(found, key=lambda it: (not it[0].known, it[0].start))
 
     def _late(self, demand: Demand) -> float:
@@ -156,17 +155,12 @@ class Promises:
         waits = patience > self._context.now and not self._open
         return patience if waits else math.inf
 
-    def _sizes(
-        self, source: Source, demand: Demand, slot_class: SlotClass
-    ) -> Sizes | None:
-        """Return what the job needs of a kind of slots; None if it cannot use any."""
+    def _sizes(self, source: Source, demand: Demand, need: int, shape: Shape) -> Sizes:
+        """Return in which bursts a job may have the nodes of a shape that it needs."""
         context = self._context
-        need = nodes_wanted(demand, source, slot_class[0])
-        if isinstance(need, OfferRejection):
-            return None
         own = (live.burst for live in context.live if demand.job in live.jobs)
         most, spread = context.most_of(source), context.may_spread(demand)
-        joins = self._joins(demand, need, slot_class[0], spread)
+        joins = self._joins(demand, need, shape, spread)
         return Sizes(need, most, spread, frozenset(own), joins)
 
     def _joins(

@@ -18,7 +18,6 @@ from burst.core.worth.budget import Commitment
 from burst.model.burst import PRICE_SOURCES, BurstId, PriceSource, Tag
 from burst.model.decision import OfferRejection
 from burst.model.jobid import JobId
-from burst.model.lead import LeadIdentity
 from burst.model.reason import Reason
 from burst.model.repeat import MOST_REPEATS
 from burst.model.request import BurstMode, BurstPreferences
@@ -194,31 +193,6 @@ def why_unwanted(
         rule, allowed = preferences.rule, ", ".join(preferences.allowed)
         return reject(source, Reason.RULE_PROVIDER, rule=rule, allowed=allowed)
     return _too_dear(preferences, source) or _why_of_no_use(preferences, source)
-
-
-def why_not_isolated(
-    demand: Demand, source: Source, lead: LeadIdentity, unreadable: str
-) -> OfferRejection | None:
-    """Return why a job may not have an isolated burst; None if it is none, or it may.
-
-    `unreadable` is the key of an isolated burst's record that cannot be read, which may
-    be the burst of any job; empty if all can be. How many nodes there are is not
-    checked.
-    """
-    if not source.isolated:
-        return None
-    if lead.may_be_guest(demand.userid):
-        # The guest's program would have the rights of the owner's user, and could
-        # read what that user may read there, such as a munge key.
-        return reject(source, Reason.ISOLATED_OF_GUEST)
-    if demand.isolated is None:
-        return reject(source, Reason.NOT_HELD)
-    if unreadable:
-        return reject(source, Reason.LOST_RECORD, key=unreadable)
-    if demand.rest is not None:
-        # The isolated burst would have all its nodes, and the others cost money.
-        return reject(source, Reason.HAS_NODES)
-    return None
 
 
 def _too_dear(preferences: BurstPreferences, source: Source) -> OfferRejection | None:
