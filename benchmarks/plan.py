@@ -16,10 +16,9 @@ from collections.abc import Sequence
 
 from benchmarks.table import Goal, Measure, main_of
 from burst.config import LimitSettings, parse
-from burst.core.plan.catalog import offer_catalog
+from burst.core.plan.catalog import Failures, offer_catalog
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, Plan
-from burst.core.plan.failures import Failures
 from burst.core.plan.leasable import LeasableRanks
 from burst.core.plan.limits import Usage
 from burst.core.plan.offers import provider_offers

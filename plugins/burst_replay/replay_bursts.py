@@ -21,10 +21,9 @@ from heapq import heappush
 import msgspec
 
 from burst.config import LimitSettings
-from burst.core.plan.catalog import OfferCatalog
+from burst.core.plan.catalog import Failures, OfferCatalog
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, LiveBurstWorth
-from burst.core.plan.failures import Failures
 from burst.core.plan.leasable import LeasableRanks
 from burst.core.plan.limits import Usage
 from burst.core.plan.live_nodes import LiveNodes

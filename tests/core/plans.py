@@ -4,10 +4,9 @@
 import math
 
 from burst.config import PlanSettings, Settings
-from burst.core.plan.catalog import offer_catalog
+from burst.core.plan.catalog import Failures, coming_bursts, offer_catalog
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
-from burst.core.plan.failures import Failures, coming_bursts
 from burst.core.plan.fit import rest_of
 from burst.core.plan.leasable import LeasableRanks
 from burst.core.plan.limits import Usage

@@ -6,10 +6,9 @@ import math
 import pytest
 
 from burst.config import LimitSettings, PlanSettings, Settings
-from burst.core.plan.catalog import offer_catalog
+from burst.core.plan.catalog import Failures, offer_catalog
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import LiveBurstWorth
-from burst.core.plan.failures import Failures
 from burst.core.plan.leasable import LeasableRanks
 from burst.core.plan.limits import FurtherUse, Usage
 from burst.core.plan.offers import provider_offers
