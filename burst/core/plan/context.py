@@ -95,21 +95,15 @@ class PlanContext(msgspec.Struct, kw_only=True, dict=True):
     def nodes(self, demand: Demand, source: Source) -> int:
         """Return how many nodes of an offer a job needs; 0 if it never gets so many."""
         assert source.candidate is not None
-        offer, most = source.candidate.offer, self.most_of(source)
-        if source.isolated:
-            need = nodes_wanted(demand, source, offer.shape)
-            nodes = 0 if isinstance(need, OfferRejection) or need > most else need
-        else:
-            nodes = self._joined_nodes(demand, source, most)
-        return nodes if nodes <= (offer.total or nodes) else 0
-
-    def _joined_nodes(self, demand: Demand, source: Source, most: int) -> int:
-        """Return the same for an offer whose bursts join, and have at most `most`."""
+        most, total = self.most_of(source), source.candidate.offer.total or math.inf
         admitted, spread = self.admitted(demand), self.may_spread(demand)
         for kind, need in self.needs(demand, source):
             if isinstance(need, OfferRejection):
                 continue
-            if need <= self.table.capacity(kind, admitted, most, spread=spread):
+            ever = most
+            if not source.isolated:
+                ever = self.table.capacity(kind, admitted, most, spread=spread)
+            if need <= min(ever, total):
                 return need
         return 0
 
@@ -118,7 +112,13 @@ class PlanContext(msgspec.Struct, kw_only=True, dict=True):
     ) -> list[tuple[SlotClass, int | OfferRejection]]:
         """Return how many nodes a job needs of an offer in each kind of slots, or why
         none of them serve it; in the order of `by_need`.
+
+        An isolated burst needs no slots: all its nodes are as the offer has them.
         """
+        assert source.candidate is not None
+        if source.isolated:
+            shape = source.candidate.offer.shape
+            return [((shape, frozenset()), nodes_wanted(demand, source, shape))]
         kinds = by_need(demand.lacks, self.table.classes(source.provider))
         return [(kind, nodes_wanted(demand, source, kind[0])) for kind in kinds]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
@@ -18,14 +17,6 @@ from burst.core.plan.slot_ranks import SlotClass
 from burst.core.plan.sources import LiveBurst
 from burst.model.reason import Reason
 from burst.model.shape import Shape
-
-
-class _Lent(NamedTuple):
-    """A live burst that a job may have once others have left it."""
-
-    live: LiveBurst
-    nodes: int
-    """How many of its nodes the job may have by its constraint."""
 
 
 def why_impossible(
@@ -52,26 +43,28 @@ def why_impossible(
     return _too_large(demand, needs, lent, context)
 
 
-def _lent(demand: Demand, context: PlanContext) -> Sequence[_Lent]:
-    """Return the live bursts that a job may have once others have left them."""
+def _lent(demand: Demand, context: PlanContext) -> list[tuple[LiveBurst, int]]:
+    """Return the live bursts that a job may have once others have left them, and how
+    many of the nodes of each by its constraint.
+    """
     if demand.job is None:
-        return ()
-    return [
-        _Lent(live, _size(demand, live, context))
+        return []
+    lent = [
+        live
         for live in context.live
         if demand.job not in live.jobs
         and nodes_needed(demand.lacks, live.pool.shape)
         and not context.why_not(demand, live.source)
     ]
+    admitted = context.admitted(demand)
+    if admitted is None:
+        return [(live, len(live.pool.whole)) for live in lent]
+    return [(live, len(live.pool.whole.keys() & admitted)) for live in lent]
 
 
-def _size(demand: Demand, live: LiveBurst, context: PlanContext) -> int:
-    """Return how many nodes of a burst a job may have by its constraint."""
-    admitted, ranks = context.admitted(demand), live.pool.whole.keys()
-    return len(ranks if admitted is None else ranks & admitted)
-
-
-def _suffice(demand: Demand, lent: Sequence[_Lent], context: PlanContext) -> bool:
+def _suffice(
+    demand: Demand, lent: Sequence[tuple[LiveBurst, int]], context: PlanContext
+) -> bool:
     """Tell whether a job could have all its nodes from these bursts."""
     sizes: dict[Shape, list[int]] = {}
     for live, nodes in lent:
@@ -86,7 +79,7 @@ def _suffice(demand: Demand, lent: Sequence[_Lent], context: PlanContext) -> boo
 def _too_large(
     demand: Demand,
     needs: Mapping[SlotClass, int],
-    lent: Sequence[_Lent],
+    lent: Sequence[tuple[LiveBurst, int]],
     context: PlanContext,
 ) -> tuple[Reason, dict[str, object]] | None:
     """Return why slots, offers and live bursts have not enough nodes together.

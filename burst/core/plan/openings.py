@@ -17,7 +17,7 @@ from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.planned_bursts import DemandKey, Piece
 from burst.core.plan.slot_ranks import RankNeed, SlotClass
 from burst.core.plan.slots import NO_REASON
-from burst.core.plan.sources import Portion, Source, nodes_wanted, offered, reject
+from burst.core.plan.sources import Portion, Source, offered, reject
 from burst.model.decision import Decision, OfferRejection
 from burst.model.jobid import format_f58
 from burst.model.next_step import ends_by_waiting
@@ -197,16 +197,14 @@ class Openings:
         """
         source, candidate = asked.source, asked.source.candidate
         assert candidate is not None
-        if source.isolated:
-            nodes = nodes_wanted(asked.demand, source, candidate.offer.shape)
-            if isinstance(nodes, OfferRejection):
-                return nodes
-            return self._why_not(asked, [("", nodes)]) or Opening(candidate, nodes, [])
         refused: list[OfferRejection] = []
         for kind, need in self._context.needs(asked.demand, source):
             if isinstance(need, OfferRejection):
                 refused.append(need)
                 continue
+            if source.isolated:
+                why = self._why_not(asked, [("", need)])
+                return why or Opening(candidate, need, [])
             found = self._choose(asked, kind, need)
             if isinstance(found, list):
                 return Opening(candidate, need, found)

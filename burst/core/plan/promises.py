@@ -18,7 +18,7 @@ from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, Promise
 from burst.core.plan.limits import FurtherUse
 from burst.core.plan.slot_ranks import Place, Sizes
-from burst.core.plan.sources import Portion, Source, nodes_wanted
+from burst.core.plan.sources import Portion, Source
 from burst.model.burst import BurstId
 from burst.model.decision import (
     GUESTS_WORDS,
@@ -38,7 +38,6 @@ RESERVATION_S = 4 * 3600.0
 limit tells when they become free. After that everybody may have them, as the jobs on
 them may never end. It is long enough for most jobs."""
 _ANOTHER = "another burst"
-_NOTHING = Sizes(0, 0, spread=False)
 
 
 class Kept(NamedTuple):
@@ -101,44 +100,30 @@ class Promises:
         if demand.job is None or len(self.made) >= MOST:
             return None
         for source in offers:
-            if source.isolated:
-                kept = self._isolated(source, demand)
-            else:
-                kept = self._joined(source, demand)
-            if kept is not None:
-                self.made.append(kept.promise)
-                self._open = self._open or not kept.place.known
-                return kept
-        return None
-
-    def _isolated(self, source: Source, demand: Demand) -> Kept | None:
-        assert source.candidate is not None
-        need = nodes_wanted(demand, source, source.candidate.offer.shape)
-        most = self._context.most_of(source)
-        if isinstance(need, OfferRejection) or need > most:
-            return None
-        return self._keep(source, demand, Place(0.0, ()), {"": need}, _NOTHING)
-
-    def _joined(self, source: Source, demand: Demand) -> Kept | None:
-        by_slot = self._context.table.by_slot
-        for place, sizes in self._places(source, demand):
-            kept = self._keep(source, demand, place, by_slot(place.ranks), sizes)
-            if kept is not None:
-                return kept
+            for place, sizes in self._places(source, demand):
+                kept = self._keep(source, demand, place, sizes)
+                if kept is not None:
+                    self.made.append(kept.promise)
+                    self._open = self._open or not kept.place.known
+                    return kept
         return None
 
     def _places(self, source: Source, demand: Demand) -> list[tuple[Place, Sizes]]:
         """Return the places that a job may have with an offer, the best first.
 
-        There is one of each kind of slots. The earliest comes first, places at an
-        unknown time come last, and places at the same time are in the order of
-        `by_need`.
+        There is one of each kind of slots, and one without ranks for an isolated burst.
+        The earliest comes first, places at an unknown time come last, and places at the
+        same time are in the order of `by_need`.
         """
         context = self._context
         found: list[tuple[Place, Sizes]] = []
         admitted, late = context.admitted(demand), self._late(demand)
         for kind, need in context.needs(demand, source):
             if isinstance(need, OfferRejection):
+                continue
+            if source.isolated:
+                if need <= context.most_of(source):
+                    found.append((Place(0.0, ()), Sizes(need, need, spread=False)))
                 continue
             sizes = self._sizes(source, demand, need, kind[0])
             place = context.table.earliest(kind, sizes, admitted, late)
@@ -188,15 +173,13 @@ class Promises:
         source: Source,
         demand: Demand,
         place: Place,
-        pieces: Mapping[str, int],
         sizes: Sizes,
     ) -> Kept | None:
-        """Keep a place for a job; return None if the job waits for something else.
-
-        `pieces` is how many nodes it gets in each slot.
-        """
+        """Keep a place for a job; return None if the job waits for something else."""
         assert demand.job is not None
         context, key = self._context, source.key
+        # How many nodes it gets in each slot; an isolated burst is in none.
+        pieces = context.table.by_slot(place.ranks) or {"": sizes.nodes}
         # The time at which limits allow it is found below.
         share = Portion(pieces=tuple(pieces.items()), later=True)
         if context.why_not_so_much(source, share, demand):
