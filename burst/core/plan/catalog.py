@@ -218,31 +218,22 @@ def read_catalog(
 ) -> OfferCatalog:
     """Return which offers can be taken now, and why the others cannot."""
     offered = {name: view.offers for name, view in world.providers.items()}
-    catalog = offer_catalog(
-        provider_offers(
-            offered,
-            world.places,
-            settings,
-            now,
-            world.identity.ends,
-        ),
+    ends = world.identity.ends
+    return offer_catalog(
+        provider_offers(offered, world.places, settings, now, ends),
         Failures(records.health, coming_bursts(records.live), now),
-    )
-    tables = settings.providers.items()
-    disabled = [name for name, table in tables if not table.enabled]
-    further = tuple(
-        OfferRejection(f"{name}/*", Reason.NOT_ENABLED, {"provider": name})
-        for name in disabled
-    )
-    return msgspec.structs.replace(
-        catalog, refusals=catalog.refusals + further, disabled=frozenset(disabled)
+        [name for name, table in settings.providers.items() if not table.enabled],
     )
 
 
 def offer_catalog(
-    offers: Mapping[str, Sequence[ProviderOffer] | None], failures: Failures
+    offers: Mapping[str, Sequence[ProviderOffer] | None],
+    failures: Failures,
+    disabled: Sequence[str] = (),
 ) -> OfferCatalog:
     """Sort the offers of each provider; None stands for offers that are not read yet.
+
+    `disabled` are the providers that the settings have, and do not enable.
 
     The cheapest comes first: the lowest price, then the lowest fee. Among equals the
     quickest to join comes first, then the order of the providers in the settings.
@@ -261,10 +252,14 @@ def offer_catalog(
                 refusals.append(refusal)
             else:
                 usable.append(candidate)
+    for name in disabled:
+        facts = {"provider": name}
+        refusals.append(OfferRejection(f"{name}/*", Reason.NOT_ENABLED, facts))
     return OfferCatalog(
         offers=tuple(sorted(usable, key=_dearness)),
         refusals=tuple(refusals),
         known=tuple(known),
+        disabled=frozenset(disabled),
         unread=frozenset(name for name, its in offers.items() if its is None),
         failures=failures,
     )
