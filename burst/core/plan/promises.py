@@ -44,7 +44,8 @@ class Kept(NamedTuple):
     """A promise, and what has to happen for it."""
 
     promise: Promise
-    place: Place
+    last: BurstId | None
+    """The burst that the job waits for last: see `Place.last`."""
     nodes: int
     offer: str
     due: bool
@@ -60,12 +61,12 @@ class Kept(NamedTuple):
         """Return the decision on the job; `refusals` are why it has nothing now."""
         ranks = format_idset(frozenset(self.promise.ranks))
         kept = name_ranks(ranks) if ranks else "so much of the limits"
-        if not self.place.known:
-            kept += f" until {exact_moment(self.place.start)}"
+        if not self.promise.known:
+            kept += f" until {exact_moment(self.promise.start)}"
         facts = {
             "nodes": self.nodes,
             "offer": self.offer,
-            "words": self._when(self.place.last or _ANOTHER),
+            "words": self._when(self.last or _ANOTHER),
             GUESTS_WORDS: self._when(_ANOTHER),
             "kept": kept,
         }
@@ -73,14 +74,14 @@ class Kept(NamedTuple):
 
     def _when(self, last: str) -> str:
         """Return when the job gets the ranks; `last` is who has them until then."""
-        if not self.place.known:
+        if not self.promise.known:
             return f"when {last} ends, at an unknown time"
-        if not self.place.start:
+        if not self.promise.start:
             what = "they are free" if self.promise.ranks else "limits allow it"
             return f"as soon as {what}"
         if self.due:
             return f"as soon as {last} ends"
-        return f"by about {exact_moment(self.place.start)}, when {last} ends"
+        return f"by about {exact_moment(self.promise.start)}, when {last} ends"
 
 
 class Promises:
@@ -104,7 +105,7 @@ class Promises:
                 kept = self._keep(source, demand, place, sizes)
                 if kept is not None:
                     self.made.append(kept.promise)
-                    self._open = self._open or not kept.place.known
+                    self._open = self._open or not kept.promise.known
                     return kept
         return None
 
@@ -211,7 +212,7 @@ class Promises:
             known=place.known,
         )
         nodes, due = sum(pieces.values()), place.start <= context.now
-        return Kept(promise, place, nodes, key, due, gone, cannot_stay)
+        return Kept(promise, place.last, nodes, key, due, gone, cannot_stay)
 
     def _note(
         self, demand: Demand, place: Place, asked: FurtherUse, gone: Iterable[BurstId]
