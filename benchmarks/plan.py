@@ -23,6 +23,7 @@ from burst.core.plan.leasable import LeasableRanks
 from burst.core.plan.limits import Usage
 from burst.core.plan.offers import provider_offers
 from burst.core.plan.planner import make_plan
+from burst.core.plan.promises import RESERVATION_S
 from burst.core.plan.rank_table import RankTable
 from burst.core.plan.slots import find_slots
 from burst.model.jobid import JobId
@@ -53,7 +54,10 @@ def lead_with(slots: int) -> LeadIdentity:
 
 
 def demands(count: int) -> list[Demand]:
-    """Return jobs of 50 users; a tenth of them are like no other job."""
+    """Return jobs of 50 users; a tenth of them are like no other job.
+
+    They wait since so long that no ranks are kept for them until an unknown time.
+    """
     draw = random.Random(1)
     made = []
     for number in range(count):
@@ -66,7 +70,14 @@ def demands(count: int) -> list[Demand]:
             constraint=f'{{"hostlist":["burst-{cores}-0"]}}' if cores > 31 else "",
             exclusive=True,
         )
-        made.append(Demand(job=JobId(number + 1), userid=number % 50, request=request))
+        made.append(
+            Demand(
+                job=JobId(number + 1),
+                userid=number % 50,
+                request=request,
+                since=-RESERVATION_S,
+            )
+        )
     return made
 
 
