@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Makes the plan for some demands from the records and from what was read, and records
-the bursts of a plan.
+the bursts of a plan. It tells what bursts use of the limits, also those whose records
+cannot be read.
 """
 
 from __future__ import annotations
