@@ -16,14 +16,14 @@ from collections.abc import Sequence
 
 from benchmarks.table import Goal, Measure, main_of
 from burst.config import LimitSettings, parse
-from burst.core.plan.catalog import offer_catalog
+from burst.core.plan.catalog import Failures, offer_catalog
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, Plan
-from burst.core.plan.failures import Failures
 from burst.core.plan.leasable import LeasableRanks
 from burst.core.plan.limits import Usage
 from burst.core.plan.offers import provider_offers
 from burst.core.plan.planner import make_plan
+from burst.core.plan.promises import RESERVATION_S
 from burst.core.plan.rank_table import RankTable
 from burst.core.plan.slots import find_slots
 from burst.model.jobid import JobId
@@ -54,7 +54,10 @@ def lead_with(slots: int) -> LeadIdentity:
 
 
 def demands(count: int) -> list[Demand]:
-    """Return jobs of 50 users; a tenth of them are like no other job."""
+    """Return jobs of 50 users; a tenth of them are like no other job.
+
+    They wait since so long that no ranks are kept for them until an unknown time.
+    """
     draw = random.Random(1)
     made = []
     for number in range(count):
@@ -67,7 +70,14 @@ def demands(count: int) -> list[Demand]:
             constraint=f'{{"hostlist":["burst-{cores}-0"]}}' if cores > 31 else "",
             exclusive=True,
         )
-        made.append(Demand(job=JobId(number + 1), userid=number % 50, request=request))
+        made.append(
+            Demand(
+                job=JobId(number + 1),
+                userid=number % 50,
+                request=request,
+                since=-RESERVATION_S,
+            )
+        )
     return made
 
 

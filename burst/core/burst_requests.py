@@ -15,10 +15,9 @@ import msgspec
 from burst.config import Settings
 from burst.core.job_report import unknown_job
 from burst.core.plan.demands import Demand
-from burst.core.plan.plan_demands import plan_demands
+from burst.core.plan.plan_demands import plan_demands, unread_use
 from burst.core.plan.slot_ranks import run_of
 from burst.core.plan.slots import RankSlot
-from burst.core.plan.unread_use import unread_use
 from burst.core.records import Records, Transaction, unread_leases
 from burst.core.resize_request import WantedSize, resize_burst
 from burst.core.select.job_rules import JobRules

@@ -10,7 +10,7 @@ from burst.core.burst_requests import request_nodes
 from burst.core.commands import take_down_burst
 from burst.core.guest_view import OWNER_SEES
 from burst.core.plan.demands import Demand
-from burst.core.plan.unread_use import unread_use
+from burst.core.plan.plan_demands import unread_use
 from burst.core.records import Records
 from burst.core.select.association_limits import LimitsInUse
 from burst.core.tick import TickResult

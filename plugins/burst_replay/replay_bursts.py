@@ -21,17 +21,15 @@ from heapq import heappush
 import msgspec
 
 from burst.config import LimitSettings
-from burst.core.plan.catalog import OfferCatalog
+from burst.core.plan.catalog import Failures, OfferCatalog
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, LiveBurstWorth
-from burst.core.plan.eligible import why_unwanted
-from burst.core.plan.failures import Failures
 from burst.core.plan.leasable import LeasableRanks
 from burst.core.plan.limits import Usage
 from burst.core.plan.live_nodes import LiveNodes
 from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.rank_table import RankTable
-from burst.core.plan.sources import new_burst
+from burst.core.plan.sources import new_burst, why_unwanted
 from burst.core.worth.budget import next_begin
 from burst.core.worth.estimate import StartEstimate, judge
 from burst.core.worth.ledger import Costs, NodeSeconds, Payer, counted, settle

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from burst.config import BudgetSettings, DeadlineSettings, Seconds, Settings
-from burst.core.plan.catalog import offer_catalog
-from burst.core.plan.failures import Failures
+from burst.core.plan.catalog import Failures, offer_catalog
 from burst.core.plan.offers import ProviderOffer, provider_offers
 from burst.core.worth.online_times import ProviderTimes, StageTimes, kind_of
 from burst.model.scheduler import Order

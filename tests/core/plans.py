@@ -4,10 +4,9 @@
 import math
 
 from burst.config import PlanSettings, Settings
-from burst.core.plan.catalog import offer_catalog
+from burst.core.plan.catalog import Failures, coming_bursts, offer_catalog
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
-from burst.core.plan.failures import Failures, coming_bursts
 from burst.core.plan.fit import rest_of
 from burst.core.plan.leasable import LeasableRanks
 from burst.core.plan.limits import Usage
@@ -71,7 +70,6 @@ def plan(*demands, lead=None, taken=(), offers=None, live=(), limits=None, **kw)
     totals = {each.key: each.offer.total for each in market.known}
     limits, purchases = settings(limits=limits or {}).limits, kw.pop("purchases", None)
     usage = Usage(limits, in_use, purchases, totals)
-    patience = kw.pop("patience", 3600.0)
     whole_nodes = kw.pop("whole_nodes", False)
     context = PlanContext(
         now=T0,
@@ -80,7 +78,6 @@ def plan(*demands, lead=None, taken=(), offers=None, live=(), limits=None, **kw)
         table=RankTable(found, ranks, market.providers),
         usage=usage,
         live=live,
-        patience=patience,
         whole_nodes=whole_nodes,
         settings=PlanSettings(**kw),
     )

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from burst.core.plan.capacity import lending_bursts, source_of
-from burst.core.plan.eligible import why_unwanted
+from burst.core.plan.sources import why_unwanted
 from burst.core.records import Records
 from burst.model.lead import JobState
 from burst.model.request import BurstPreferences

@@ -128,6 +128,8 @@ class OneBurst(Purchases):
         super().__init__(Records(), settings(), {}, lambda _: None, T0)
         self.kept = set()
 
+    limited = True
+
     def refuse_use(self, demand, burst, key):
         if not self.kept or burst in self.kept:
             return None

@@ -64,7 +64,7 @@ def planned(*demands, busy=None, users=None, rooms=(), **kw):
         for name, until in busy.items()
     }
     holders = {rank: of(name) for name in busy for rank in SLOTS[name].ranks}
-    kw = {"lead": LEAD, "live": rooms, "holders": holders, "patience": 4 * HOUR, **kw}
+    kw = {"lead": LEAD, "live": rooms, "holders": holders, **kw}
     return plan(*demands, busy=busy, in_use=in_use, **kw)
 
 
@@ -170,7 +170,7 @@ def test_of_slots_of_several_shapes_those_are_promised_that_are_free_first(
     ask = but(demand(1, 2), request=slots(8))
     kw = {"busy": {n.replace("_", "-"): at for n, at in ends.items()}}
     offers = {"local": [offer(shape=Shape(8, 1))]}
-    made = plan(ask, lead=lead, offers=offers, patience=4 * HOUR, **kw)
+    made = plan(ask, lead=lead, offers=offers, **kw)
     (promise,) = made.promises
     ranks = {each.name: each.ranks for each in find_slots(lead)}[slot]
     assert promise.start == start
@@ -184,7 +184,8 @@ def test_where_no_limit_tells_when_ranks_are_kept_for_a_while():
     made = planned(big, demand(2, 1, HOUR), demand(3, 1), busy=busy)
     assert leases(made) == [("burst-0", "local", 1, [2])]
     # Not once it has waited for so long.
-    made = planned(big, demand(3, 1), busy=busy, patience=0.0)
+    late = but(big, since=T0 - 4 * HOUR)
+    made = planned(late, demand(3, 1), busy=busy)
     assert made.promises == ()
     assert leases(made) == [("burst-0", "local", 1, [3])]
     # What a limit tells is waited for, however long that is.

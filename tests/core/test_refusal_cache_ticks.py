@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from burst.core.plan.plan_demands import RESERVATION_S
+from burst.core.plan.promises import RESERVATION_S
 from burst.core.plan.refusal_cache import without_refusals
 from burst.core.records import Records
 from burst.core.tick import TickResult, run_tick

@@ -7,9 +7,8 @@ import pytest
 
 from burst.config import LimitSettings
 from burst.core.actions import FailJob, ProvisionBurst
-from burst.core.plan.catalog import offer_catalog
+from burst.core.plan.catalog import Failures, offer_catalog
 from burst.core.plan.context import PlanContext
-from burst.core.plan.failures import Failures
 from burst.core.plan.leasable import LeasableRanks
 from burst.core.plan.limits import Usage
 from burst.core.plan.offers import drain_time, provider_offers

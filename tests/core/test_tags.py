@@ -5,7 +5,7 @@ import pytest
 
 from burst.core.burst_requests import request_isolated
 from burst.core.cost import idle_limit
-from burst.core.plan.plan_demands import RESERVATION_S
+from burst.core.plan.promises import RESERVATION_S
 from burst.core.tagged_jobs import IsolatedJobs
 from burst.model.burst import Isolated, State, Tag
 from burst.model.jobid import JobId

@@ -3,7 +3,7 @@
 
 import pytest
 
-from burst.core.plan.failures import coming_bursts, running_trials
+from burst.core.plan.catalog import coming_bursts, running_trials
 from burst.core.provider_health import FailureRecord, Health
 from burst.model.burst import Burst, State
 from burst.model.lead import JobState

@@ -4,7 +4,7 @@
 import pytest
 
 from burst.core.guest_requests import GuestLimits
-from burst.core.plan.unread_use import unread_use
+from burst.core.plan.plan_demands import unread_use
 from burst.errors import BurstError
 from burst.model.burst import State
 from burst.model.reason import Reason

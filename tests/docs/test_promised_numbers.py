@@ -15,7 +15,7 @@ from burst_vm.provider import FETCH_S
 
 from burst.config import DeadlineSettings
 from burst.core.obstacles import AGAIN_S
-from burst.core.plan.plan_demands import RESERVATION_S
+from burst.core.plan.promises import RESERVATION_S
 from burst.core.tick import KEPT_ENDED
 from burst.core.world import ABSENT_READS
 from burst.core.worth.accounts import KEPT_SETTLED, MOST_SETTLED

@@ -35,7 +35,7 @@ import msgspec
 from burst.core.burst_actions import next_deadline
 from burst.core.obstacles import AGAIN_S
 from burst.core.plan.capacity import usable_nodes
-from burst.core.plan.failures import coming_bursts, running_trials
+from burst.core.plan.catalog import coming_bursts, running_trials
 from burst.core.plan.fit import nodes_needed
 from burst.core.plan.offers import drain_time
 from burst.core.plan.refusal_cache import without_refusals

@@ -184,7 +184,7 @@ def _take_for_pending(
         its = [pools[burst] for burst in bursts_of[job]]
         shares = merged(its).fit(view.request)
         for pool in its:
-            pool.take_shares(shares) if shares else pool.clear()
+            pool.take_shares(shares) if shares else pool.remove(pool.free)
 
 
 def is_up(burst: Burst) -> bool:

@@ -13,21 +13,22 @@ import msgspec
 from burst.config import PlanSettings
 from burst.core.plan.catalog import OfferCatalog
 from burst.core.plan.demands import Demand
-from burst.core.plan.eligible import (
-    burst_mode,
-    nodes_wanted,
-    reject,
-    why_for_others,
-    why_not_bought,
-    why_not_isolated,
-    why_not_worth,
-    why_unwanted,
-)
 from burst.core.plan.limits import Usage
 from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.rank_table import RankTable
-from burst.core.plan.slot_ranks import by_need
-from burst.core.plan.sources import LiveBurst, Portion, Source, new_burst
+from burst.core.plan.slot_ranks import SlotClass, by_need
+from burst.core.plan.sources import (
+    LiveBurst,
+    Portion,
+    Source,
+    nodes_wanted,
+    offered,
+    reject,
+    why_for_others,
+    why_not_bought,
+    why_not_worth,
+    why_unwanted,
+)
 from burst.core.select.constraints import Constraints
 from burst.model.decision import OfferRejection
 from burst.model.fsd import format_fsd
@@ -56,10 +57,8 @@ class PlanContext(msgspec.Struct, kw_only=True, dict=True):
     live: Sequence[LiveBurst] = ()
     settings: PlanSettings = PlanSettings()
     unreadable: str = ""
-    """As in `why_not_isolated`."""
-    patience: float = 0.0
-    """For how many seconds after a job's submission ranks are kept for it while no time
-    limit tells when they become free: RESERVATION_S of `plan_demands`."""
+    """Key of an isolated burst's record that cannot be read, which may be the burst of
+    any job; empty if all can be."""
     overtaken: Mapping[JobId, int] = {}
     """By waiting job: how many of the nodes that it waits for earlier plans gave to
     other jobs; see `LiveNodes.overtaken`."""
@@ -91,38 +90,43 @@ class PlanContext(msgspec.Struct, kw_only=True, dict=True):
     def most_of(self, source: Source) -> int:
         """Return the most nodes that one burst of an offer may have."""
         assert source.candidate is not None
-        offer = source.candidate.offer
-        most = min(offer.max_nodes, offer.total or math.inf)
-        return int(min(most, self.usage.largest_burst))
+        return int(min(source.candidate.most, self.usage.largest_burst))
 
     def nodes(self, demand: Demand, source: Source) -> int:
         """Return how many nodes of an offer a job needs; 0 if it never gets so many."""
         assert source.candidate is not None
-        offer, most = source.candidate.offer, self.most_of(source)
-        if source.isolated:
-            need = nodes_wanted(demand, source, offer.shape)
-            nodes = 0 if isinstance(need, OfferRejection) or need > most else need
-        else:
-            nodes = self._joined_nodes(demand, source, most)
-        return nodes if nodes <= (offer.total or nodes) else 0
-
-    def _joined_nodes(self, demand: Demand, source: Source, most: int) -> int:
-        """Return the same for an offer whose bursts join, and have at most `most`."""
+        most, total = self.most_of(source), source.candidate.offer.total or math.inf
         admitted, spread = self.admitted(demand), self.may_spread(demand)
-        for kind in by_need(demand.lacks, self.table.classes(source.provider)):
-            need = nodes_wanted(demand, source, kind[0])
+        for kind, need in self.needs(demand, source):
             if isinstance(need, OfferRejection):
                 continue
-            if need <= self.table.capacity(kind, admitted, most, spread=spread):
+            ever = most
+            if not source.isolated:
+                ever = self.table.capacity(kind, admitted, most, spread=spread)
+            if need <= min(ever, total):
                 return need
         return 0
 
+    def needs(
+        self, demand: Demand, source: Source
+    ) -> list[tuple[SlotClass, int | OfferRejection]]:
+        """Return how many nodes a job needs of an offer in each kind of slots, or why
+        none of them serve it; in the order of `by_need`.
+
+        An isolated burst needs no slots: all its nodes are as the offer has them.
+        """
+        assert source.candidate is not None
+        if source.isolated:
+            shape = source.candidate.offer.shape
+            return [((shape, frozenset()), nodes_wanted(demand, source, shape))]
+        kinds = by_need(demand.lacks, self.table.classes(source.provider))
+        return [(kind, nodes_wanted(demand, source, kind[0])) for kind in kinds]
+
     def could_have(self, demand: Demand, candidate: ProviderOffer) -> bool:
         """Tell whether a job could have all its nodes of an offer at some time."""
-        preferences = demand.preferences
-        isolated = burst_mode(preferences, candidate.offer.modes) == "isolated"
-        source = new_burst(candidate, isolated)
-        if why_unwanted(preferences, source) or self._why_not_isolated(demand, source):
+        source = offered(candidate, demand.preferences)
+        unwanted = why_unwanted(demand.preferences, source)
+        if unwanted or self._why_not_isolated(demand, source):
             return False
         return self.nodes(demand, source) > 0
 
@@ -172,7 +176,24 @@ class PlanContext(msgspec.Struct, kw_only=True, dict=True):
     def _why_not_isolated(
         self, demand: Demand, source: Source
     ) -> OfferRejection | None:
-        return why_not_isolated(demand, source, self.identity, self.unreadable)
+        """Return why a job may not have an isolated burst; None for others.
+
+        How many nodes there are is not checked.
+        """
+        if not source.isolated:
+            return None
+        if self.identity.may_be_guest(demand.userid):
+            # The guest's program would have the rights of the owner's user, and could
+            # read what that user may read there, such as a munge key.
+            return reject(source, Reason.ISOLATED_OF_GUEST)
+        if demand.isolated is None:
+            return reject(source, Reason.NOT_HELD)
+        if self.unreadable:
+            return reject(source, Reason.LOST_RECORD, key=self.unreadable)
+        if demand.rest is not None:
+            # The isolated burst would have all its nodes, and the others cost money.
+            return reject(source, Reason.HAS_NODES)
+        return None
 
     def _too_short(self, demand: Demand, source: Source) -> OfferRejection | None:
         # No job gets a burst that cannot be online before its lead ends.
@@ -202,6 +223,8 @@ class PlanContext(msgspec.Struct, kw_only=True, dict=True):
         self, source: Source, portion: Portion, demand: Demand | None
     ) -> OfferRejection | None:
         purchases = self.usage.purchases
+        if not purchases.limited:
+            return None
         nodes = sum(nodes for _, nodes in portion.pieces)
         if source.burst is not None and nodes:
             return purchases.refuse_growth(source.burst, source.key, nodes)

@@ -164,10 +164,6 @@ class NodePool:
             more = Shape(free.cores + share.cores, free.gpus + share.gpus)
             self._set(rank, more)
 
-    def clear(self) -> None:
-        """Take all that is free."""
-        self.remove(self._free)
-
     def idle(
         self, request: ResourceRequest, admitted: Set[int] | None = None
     ) -> list[int]:

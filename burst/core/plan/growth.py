@@ -14,6 +14,7 @@ further burst is made.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -102,10 +103,7 @@ class _GrowthFinder:
             each.job: msgspec.structs.replace(each, live_worth=None) for each in demands
         }
         # How many new bursts each job gets: if several, none of them is replaced.
-        self._count: dict[JobId, int] = {}
-        for proposal in plan.proposals:
-            for job in proposal.jobs:
-                self._count[job] = self._count.get(job, 0) + 1
+        self._count = Counter(job for each in plan.proposals for job in each.jobs)
         self._promised = {rank for each in plan.promises for rank in each.ranks}
         self._taken = {
             rank for proposal in plan.proposals for rank in proposal.lease.ranks

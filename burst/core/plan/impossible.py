@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
-from burst.core.plan.catalog import WantedOffers
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
 from burst.core.plan.fit import describe_need, nodes_needed
@@ -21,16 +19,8 @@ from burst.model.reason import Reason
 from burst.model.shape import Shape
 
 
-class _Lent(NamedTuple):
-    """A live burst that a job may have once others have left it."""
-
-    live: LiveBurst
-    nodes: int
-    """How many of its nodes the job may have by its constraint."""
-
-
 def why_impossible(
-    demand: Demand, wanted: WantedOffers, context: PlanContext
+    demand: Demand, context: PlanContext
 ) -> tuple[Reason, dict[str, object]] | None:
     """Return why nothing could ever serve a demand, None if something could."""
     lent = _lent(demand, context)
@@ -44,37 +34,37 @@ def why_impossible(
     limit = context.usage.why_never(min(needs.values(), default=0), demand.userid)
     if limit:
         return Reason.OVER_LIMIT, limit
-    if wanted.unknown:
+    if any(map(demand.preferences.takes, context.catalog.unknown)):
         # Further offers may show that the job can be served; a failed job is lost.
         return None
     too_long = context.run_times.why_never(demand)
     if too_long:
         return Reason.TOO_LONG, too_long
-    if not wanted.most_nodes:
-        return None
-    return _too_large(demand, wanted, needs, lent, context)
+    return _too_large(demand, needs, lent, context)
 
 
-def _lent(demand: Demand, context: PlanContext) -> Sequence[_Lent]:
-    """Return the live bursts that a job may have once others have left them."""
+def _lent(demand: Demand, context: PlanContext) -> list[tuple[LiveBurst, int]]:
+    """Return the live bursts that a job may have once others have left them, and how
+    many of the nodes of each by its constraint.
+    """
     if demand.job is None:
-        return ()
-    return [
-        _Lent(live, _size(demand, live, context))
+        return []
+    lent = [
+        live
         for live in context.live
         if demand.job not in live.jobs
         and nodes_needed(demand.lacks, live.pool.shape)
         and not context.why_not(demand, live.source)
     ]
+    admitted = context.admitted(demand)
+    if admitted is None:
+        return [(live, len(live.pool.whole)) for live in lent]
+    return [(live, len(live.pool.whole.keys() & admitted)) for live in lent]
 
 
-def _size(demand: Demand, live: LiveBurst, context: PlanContext) -> int:
-    """Return how many nodes of a burst a job may have by its constraint."""
-    admitted, ranks = context.admitted(demand), live.pool.whole.keys()
-    return len(ranks if admitted is None else ranks & admitted)
-
-
-def _suffice(demand: Demand, lent: Sequence[_Lent], context: PlanContext) -> bool:
+def _suffice(
+    demand: Demand, lent: Sequence[tuple[LiveBurst, int]], context: PlanContext
+) -> bool:
     """Tell whether a job could have all its nodes from these bursts."""
     sizes: dict[Shape, list[int]] = {}
     for live, nodes in lent:
@@ -88,21 +78,24 @@ def _suffice(demand: Demand, lent: Sequence[_Lent], context: PlanContext) -> boo
 
 def _too_large(
     demand: Demand,
-    wanted: WantedOffers,
     needs: Mapping[SlotClass, int],
-    lent: Sequence[_Lent],
+    lent: Sequence[tuple[LiveBurst, int]],
     context: PlanContext,
 ) -> tuple[Reason, dict[str, object]] | None:
     """Return why slots, offers and live bursts have not enough nodes together.
 
     `needs` are the nodes that the job needs in each kind of slots, with those that it
-    has.
+    has. None also if it may have no offer at all: then size is not the reason.
     """
+    catalog, takes = context.catalog, demand.preferences.takes
+    largest = {name: n for name, n in catalog.most_nodes.items() if takes(name)}
+    if not largest:
+        return None
     facts: dict[str, object] = {"want": describe_need(demand.request)}
     if not needs:
         return Reason.NEVER_FITS, facts
     spread = context.may_spread(demand)
-    caps, totals = dict(wanted.most_nodes), Counter[str]()
+    caps, totals = dict(largest), Counter[str]()
     for live, nodes in lent:
         provider = live.source.provider
         caps[provider] = max(caps.get(provider, 0), nodes)
@@ -113,17 +106,18 @@ def _too_large(
     if small and not context.table.has_any(context.admitted(demand)):
         return Reason.EXCLUDED, facts
     further = min(lacks.values())
-    in_all = sum(
-        max(wanted.totals.get(key, 0), totals[key])
-        for key in wanted.totals.keys() | totals.keys()
-    )
-    if spread and in_all < further:
-        return Reason.TOO_LARGE, {"need": min(needs.values()), "most": int(in_all)}
+    offers = [each for each in catalog.known if each.provider in largest]
+    if spread and all(each.offer.total for each in offers):
+        for each in offers:
+            totals[each.key] = max(totals[each.key], each.offer.total)
+        if totals.total() < further:
+            facts = {"need": min(needs.values()), "most": totals.total()}
+            return Reason.TOO_LARGE, facts
     if not small:
         return None
     # A lead can get further rank slots, a provider no further nodes. A spread job has
     # one burst in each, so none of its bursts needs to have all its nodes.
-    waits = spread or max(wanted.most_nodes.values()) >= further
+    waits = spread or max(largest.values()) >= further
     facts |= {"need": max(needs.values()), "most": max(most.values())}
     return Reason.NO_ROOM if waits else Reason.TOO_LARGE, facts
 

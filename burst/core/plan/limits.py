@@ -101,17 +101,13 @@ class _InUse(msgspec.Struct):
     by_user: Counter[int] = msgspec.field(default_factory=Counter)
     by_offer: Counter[str] = msgspec.field(default_factory=Counter)
 
-    def add(self, more: FurtherUse) -> None:
-        self.nodes += more.nodes
-        self.bursts += more.bursts
-        self.by_user.update(more.charged)
-        self.by_offer[more.offer] += more.nodes
-
-    def remove(self, use: FurtherUse) -> None:
-        self.nodes -= use.nodes
-        self.bursts -= use.bursts
-        self.by_user.subtract(use.charged)
-        self.by_offer[use.offer] -= use.nodes
+    def add(self, more: FurtherUse, times: int = 1) -> None:
+        """Count a further use; `times` is -1 for one that has ended."""
+        self.nodes += times * more.nodes
+        self.bursts += times * more.bursts
+        self.by_offer[more.offer] += times * more.nodes
+        for userid, nodes in more.charged.items():
+            self.by_user[userid] += times * nodes
 
     def copy(self) -> _InUse:
         users, offers = self.by_user.copy(), self.by_offer.copy()
@@ -278,7 +274,7 @@ class Usage:
             stays = name in joins
             joined += use.nodes if stays else 0
             # It counts as a burst beside those that are made for the rest.
-            left.remove(msgspec.structs.replace(use, bursts=0) if stays else use)
+            left.add(msgspec.structs.replace(use, bursts=0) if stays else use, -1)
             refused = self._exceeded(left, asked) if joined < asked.nodes else None
         return None if refused else Room(start, known, frozenset(gone))
 
@@ -311,7 +307,7 @@ class Usage:
         ended = {name for name, burst in self._live.items() if 0 < burst.until <= start}
         for name in self._live.keys() & (going | ended):
             burst = self._live[name]
-            use.remove(burst)
+            use.add(burst, -1)
             if name in going and burst.until < math.inf:
                 self._due[name] = min(start, self.due(name))
         for each in (*(kept.asked for kept in self._kept), asked):

@@ -77,6 +77,11 @@ class ProviderOffer(msgspec.Struct, frozen=True, kw_only=True):
         """`provider/offer`, as people see it."""
         return f"{self.provider}/{self.offer.name}"
 
+    @property
+    def most(self) -> int:
+        """The most nodes that one burst of it may have."""
+        return min(self.offer.max_nodes, self.offer.total or self.offer.max_nodes)
+
 
 def price_of(
     provider: str, offer: Offer, prices: Mapping[str, float]

@@ -11,21 +11,20 @@ import msgspec
 
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand
-from burst.core.plan.eligible import nodes_wanted, reject
 from burst.core.plan.impossible import why_impossible
 from burst.core.plan.leasable import UNSCHEDULED
 from burst.core.plan.limits import FurtherUse
 from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.planned_bursts import DemandKey, Piece
-from burst.core.plan.slot_ranks import RankNeed, SlotClass, by_need
+from burst.core.plan.slot_ranks import RankNeed, SlotClass
 from burst.core.plan.slots import NO_REASON
-from burst.core.plan.sources import Portion, Source
+from burst.core.plan.sources import Portion, Source, offered, reject
 from burst.model.decision import Decision, OfferRejection
 from burst.model.jobid import format_f58
 from burst.model.next_step import ends_by_waiting
 from burst.model.ranks import format_idset
 from burst.model.reason import Reason
-from burst.model.request import ResourceRequest
+from burst.model.request import BurstPreferences, ResourceRequest
 
 _OF_NO_USE = (Reason.SHAPE_MISMATCH, Reason.NODE_SMALL, Reason.SLOTS_FEW)
 """Why a kind of slots never serves a job."""
@@ -71,7 +70,8 @@ class Openings:
 
     def __init__(self, context: PlanContext) -> None:
         self._context = context
-        self._wanted = cache(context.catalog.wanted)
+        self._offered = cache(self._offers_for)
+        self._may_be_isolated = cache(self._has_isolated)
         self._judged: dict[object, Sequence[_Judged]] = {}
         self._alike: dict[tuple[object, ...], str] = {}
         self._keys: dict[tuple[object, ...], DemandKey] = {}
@@ -93,8 +93,23 @@ class Openings:
         return self._keys.setdefault(content, len(self._keys))
 
     def wanted(self, demand: Demand) -> list[Source]:
-        """Return the offers that can be taken now and that the job may have."""
-        return [each.source for each in self._judge(demand) if not each.why_not]
+        """Return the offers that can be taken now and that the job may have.
+
+        Of those that would give it the same there is only the first.
+        """
+        found: dict[str, Source] = {}
+        for each in self._judge(demand):
+            if each.why_not is None:
+                found.setdefault(each.alike, each.source)
+        return list(found.values())
+
+    def _offers_for(self, preferences: BurstPreferences) -> Sequence[Source]:
+        return [offered(each, preferences) for each in self._context.catalog.offers]
+
+    def _has_isolated(self, preferences: BurstPreferences) -> bool:
+        """Tell whether some offer, taken now or later, would be an isolated burst."""
+        known = self._context.catalog.known
+        return any(offered(each, preferences).isolated for each in known)
 
     def _judge(self, demand: Demand) -> Sequence[_Judged]:
         """Return the offers that can be taken now, judged for a job."""
@@ -110,7 +125,7 @@ class Openings:
         )
         found = self._judged.get(key)
         if found is None:
-            offers = self._wanted(demand.preferences).offers
+            offers = self._offered(demand.preferences)
             found = self._judged[key] = [
                 _Judged(each, context.why_not(demand, each), self._first_alike(each))
                 for each in offers
@@ -151,7 +166,6 @@ class Openings:
             demand = msgspec.structs.replace(demand, rest=rest)
         refusals: list[OfferRejection] = []
         told: dict[str, OfferRejection] = {}
-        wanted = self._wanted(demand.preferences)
         spread, admitted = context.may_spread(demand), context.admitted(demand)
         for source, rejection, first in self._judge(demand):
             refused = rejection or told.get(first)
@@ -163,16 +177,17 @@ class Openings:
                     return found
                 refused = told[first] = found
             refusals.append(OfferRejection(source.key, refused.reason, refused.facts))
-        if not context.table.kinds and not wanted.some_isolated:
+        isolates = self._may_be_isolated(demand.preferences)
+        if not context.table.kinds and not isolates:
             lead = context.identity
             return Decision(Reason.NO_SLOTS if lead.endpoint else Reason.NO_ADDRESS)
         refusals.extend(context.catalog.refusals)
         if not refusals:
             return Decision(Reason.NO_OFFERS)
         never = None
-        if not wanted.some_isolated:
+        if not isolates:
             # The nodes that it joins are in live bursts, and count as theirs.
-            never = why_impossible(whole, wanted, context)
+            never = why_impossible(whole, context)
         reason, facts = never or (Reason.TURNED_DOWN, {})
         return Decision(reason, facts, tuple(refusals))
 
@@ -183,22 +198,21 @@ class Openings:
         """
         source, candidate = asked.source, asked.source.candidate
         assert candidate is not None
-        if source.isolated:
-            nodes = nodes_wanted(asked.demand, source, candidate.offer.shape)
-            if isinstance(nodes, OfferRejection):
-                return nodes
-            return self._why_not(asked, [("", nodes)]) or Opening(candidate, nodes, [])
         refused: list[OfferRejection] = []
-        classes = self._context.table.classes(candidate.provider)
-        for slot_class in by_need(asked.demand.lacks, classes):
-            found = self._choose(asked, slot_class)
-            if not isinstance(found, OfferRejection):
-                nodes = sum(len(ranks) for _, ranks in found)
-                return Opening(candidate, nodes, found)
+        for kind, need in self._context.needs(asked.demand, source):
+            if isinstance(need, OfferRejection):
+                refused.append(need)
+                continue
+            if source.isolated:
+                why = self._why_not(asked, [("", need)])
+                return why or Opening(candidate, need, [])
+            found = self._choose(asked, kind, need)
+            if isinstance(found, list):
+                return Opening(candidate, need, found)
             refused.append(found)
         if not refused:  # all slots are kept for other providers
-            need = asked.demand.lacks.nodes or 1
-            return reject(source, Reason.SLOTS_FEW, most=0, need=need)
+            least = asked.demand.lacks.nodes or 1
+            return reject(source, Reason.SLOTS_FEW, most=0, need=least)
         # A kind of slots that never serves it says nothing of one that is busy.
         return min(refused, key=_how_lasting)
 
@@ -212,18 +226,15 @@ class Openings:
         return self._context.why_not_so_much(source, Portion(use, tuple(parts)), demand)
 
     def _choose(
-        self, asked: _Asked, slot_class: SlotClass
+        self, asked: _Asked, slot_class: SlotClass, need: int
     ) -> list[Piece] | OfferRejection:
-        """Return free ranks of one kind of slots for a job, or why there are none.
+        """Return `need` free ranks of one kind of slots, or why there are none.
 
         They are of the smallest slot that holds all nodes. If there is none, or the
         provider has no capacity for so large a burst, a job that may be spread gets
         ranks of several slots, largest first.
         """
         source, want = asked.source, asked.want
-        need = nodes_wanted(asked.demand, source, slot_class[0])
-        if isinstance(need, OfferRejection):
-            return need
         context, table = self._context, self._context.table
         most = context.most_of(source)
         if not table.has_free(slot_class):

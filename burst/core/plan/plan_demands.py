@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Makes the plan for some demands from the records and from what was read, and records
-the bursts of a plan.
+the bursts of a plan. It tells what bursts use of the limits, also those whose records
+cannot be read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -16,30 +17,25 @@ from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, Plan, Proposal
 from burst.core.plan.growth import with_growths
 from burst.core.plan.leasable import LeasableRanks, leasable_ranks
-from burst.core.plan.limits import Usage, usage_of
+from burst.core.plan.limits import FurtherUse, Usage, usage_of
 from burst.core.plan.planner import make_plan
 from burst.core.plan.purchases import Purchases
 from burst.core.plan.rank_table import RankTable
-from burst.core.plan.unread_use import unread_use
 from burst.core.records import (
     RecordsView,
     Transaction,
+    unread_bursts,
     unreadable_isolated_record,
 )
 from burst.core.world import World
-from burst.core.worth.ledger import Payer
+from burst.core.worth.ledger import Entry, Payer
 from burst.core.worth.life import payer_of
 from burst.model.banks import Banks
-from burst.model.burst import Lease
+from burst.model.burst import BurstId, Lease
 from burst.model.decision import Decision
 from burst.model.jobid import JobId
 from burst.model.lead import JobView
 from burst.model.reason import Reason
-
-RESERVATION_S = 4 * 3600.0
-"""For how many seconds after a job's submission ranks are kept for it while no time
-limit tells when they become free. After that everybody may have them, as the jobs on
-them may never end. It is long enough for most jobs."""
 
 
 def plan_demands(
@@ -104,7 +100,6 @@ def plan_context(
         live=lending_bursts(records, world.lead, settings, now),
         settings=settings.plan,
         unreadable=unreadable_isolated_record(records),
-        patience=RESERVATION_S,
         whole_nodes=world.lead.scheduler.whole_nodes,
     )
 
@@ -127,3 +122,40 @@ def _usage(records: RecordsView, world: World, settings: Settings, now: float) -
     live = {burst.id: usage_of(burst, lead) for burst in records.live}
     there = {**unread_use(records, world), **live}
     return Usage(settings.limits, there, purchases, totals)
+
+
+def unread_use(records: RecordsView, world: World) -> Mapping[BurstId, FurtherUse]:
+    """Return what each burst uses whose record cannot be read, as far as is known.
+
+    Its nodes are paid for until a person has it taken down. The entry of its money
+    tells their number, and for whom they are. A burst without an entry has ended, or
+    that cannot be read either; then the followers count that a provider shows.
+    """
+    return {
+        name: use
+        for name in unread_bursts(records)
+        if (use := _use_of(name, records, world)) is not None
+    }
+
+
+def unread_entries(records: RecordsView) -> list[Entry]:
+    """Return the entries of these bursts, as far as they can be read."""
+    entries = map(records.entries.get, unread_bursts(records))
+    return [entry for entry in entries if entry is not None]
+
+
+def _use_of(name: BurstId, records: RecordsView, world: World) -> FurtherUse | None:
+    entry = records.entries.get(name)
+    if entry is not None:
+        users = {payer.userid for payer in entry.payers if payer.userid is not None}
+        return FurtherUse(
+            offer=f"{entry.provider}/{entry.offer}",
+            nodes=entry.nodes,
+            bursts=1,
+            charged=dict.fromkeys(users, entry.nodes),
+        )
+    for provider, view in world.providers.items():
+        if name in view.statuses:
+            nodes = len(view.statuses[name].followers)
+            return FurtherUse(offer=f"{provider}/", nodes=nodes, bursts=1)
+    return None

@@ -45,14 +45,9 @@ class PlannedBurst:
         self.pool = NodePool({}, {}, whole_nodes=whole_nodes)
 
     @property
-    def nodes(self) -> int:
-        """How many it has in this plan."""
-        return len(self.ranks)
-
-    @property
     def full(self) -> bool:
         """Whether it has no free node and cannot get one."""
-        return not self.pool and not (self.slot.free and self.nodes < self.most)
+        return not self.pool and not (self.slot.free and self.source.nodes < self.most)
 
     @property
     def name(self) -> BurstId:
@@ -62,7 +57,7 @@ class PlannedBurst:
     def grow(self, ranks: list[int]) -> None:
         """Lease further ranks of the slot."""
         self.ranks += ranks
-        self.source.nodes = self.nodes
+        self.source.nodes = len(self.ranks)
         self.pool.add(ranks, self.slot.slot.shape)
 
     def add(self, demand: Demand) -> None:
@@ -162,7 +157,7 @@ class PlannedBursts:
             until = context.until(candidate, demand)
             planned.until = until
             context.table.take(slot, ranks, until)
-            use = FurtherUse.new(candidate.key, (planned.nodes,), demand.userid, until)
+            use = FurtherUse.new(candidate.key, (len(ranks),), demand.userid, until)
             context.usage.begin(planned.name, use)
             self._last[key] = planned
         sizes = tuple(len(ranks) for _, ranks in pieces)
@@ -244,7 +239,7 @@ class PlannedBursts:
     def _buy(self, planned: PlannedBurst, demand: Demand) -> None:
         """Count what a burst of this plan costs with a demand that it gets."""
         planned.source.bought = self._context.usage.purchases.buy(
-            planned.candidate, demand, planned.nodes, planned.source.bought
+            planned.candidate, demand, planned.source.nodes, planned.source.bought
         )
 
     def _grow(
@@ -257,7 +252,7 @@ class PlannedBursts:
         """
         offer, slot, context = planned.candidate, planned.slot, self._context
         nodes = nodes_needed(demand.request, slot.slot.shape)
-        before = planned.nodes
+        before = planned.source.nodes
         ranks = slot.usable(RankNeed(until, context.admitted(demand)))[:nodes]
         size = before + nodes
         if not nodes or len(ranks) < nodes or size > planned.most:

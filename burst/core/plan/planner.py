@@ -124,7 +124,7 @@ class _Planner:
             self._for_good.add(key)
             return set()
         self._decisions[demand.job] = kept.decision(refused.refusals)
-        if not kept.place.known:
+        if not kept.promise.known:
             self._live.let_pass(demand, kept.gone, kept.promise.start, kept.nodes)
         return self._live.wait_for(demand, kept, combines=self._may_combine(demand))
 
@@ -148,7 +148,7 @@ class _Planner:
         combines = self._may_combine(demand)
         shares = self._live.idle_nodes(demand) if combines else []
         if not shares:
-            return demand.not_bought or self._open(demand, key)
+            return self._open(demand, key)
         idle = sum(len(ranks) for _, ranks in shares)
         given = ((live.pool.shape, len(ranks)) for live, ranks in shares)
         rest = rest_of(demand.lacks, given)
@@ -159,7 +159,7 @@ class _Planner:
             self._live.give(demand, shares)
             return None
         if whole or demand.not_bought:
-            return demand.not_bought or self._open(demand, key)
+            return self._open(demand, key)
         if behind <= idle and self._open(demand, key) is None:
             return None
         usage = self._context.usage
@@ -191,6 +191,8 @@ class _Planner:
         `beside` is the use of other bursts that it joins, and `rest` is what it needs
         beside what it gets of them.
         """
+        if demand.not_bought:
+            return demand.not_bought
         found = self._openings.find(demand, beside, rest)
         if isinstance(found, Decision):
             return found

@@ -16,9 +16,8 @@ import msgspec
 
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, Promise
-from burst.core.plan.eligible import nodes_wanted
 from burst.core.plan.limits import FurtherUse
-from burst.core.plan.slot_ranks import Place, Sizes, SlotClass, by_need
+from burst.core.plan.slot_ranks import Place, Sizes
 from burst.core.plan.sources import Portion, Source
 from burst.model.burst import BurstId
 from burst.model.decision import (
@@ -34,15 +33,19 @@ from burst.model.shape import Shape
 
 MOST = 100
 """The most promises of one plan; further jobs get none before these jobs began."""
+RESERVATION_S = 4 * 3600.0
+"""For how many seconds after a job's submission ranks are kept for it while no time
+limit tells when they become free. After that everybody may have them, as the jobs on
+them may never end. It is long enough for most jobs."""
 _ANOTHER = "another burst"
-_NOTHING = Sizes(0, 0, spread=False)
 
 
 class Kept(NamedTuple):
     """A promise, and what has to happen for it."""
 
     promise: Promise
-    place: Place
+    last: BurstId | None
+    """The burst that the job waits for last: see `Place.last`."""
     nodes: int
     offer: str
     due: bool
@@ -58,12 +61,12 @@ class Kept(NamedTuple):
         """Return the decision on the job; `refusals` are why it has nothing now."""
         ranks = format_idset(frozenset(self.promise.ranks))
         kept = name_ranks(ranks) if ranks else "so much of the limits"
-        if not self.place.known:
-            kept += f" until {exact_moment(self.place.start)}"
+        if not self.promise.known:
+            kept += f" until {exact_moment(self.promise.start)}"
         facts = {
             "nodes": self.nodes,
             "offer": self.offer,
-            "words": self._when(self.place.last or _ANOTHER),
+            "words": self._when(self.last or _ANOTHER),
             GUESTS_WORDS: self._when(_ANOTHER),
             "kept": kept,
         }
@@ -71,14 +74,14 @@ class Kept(NamedTuple):
 
     def _when(self, last: str) -> str:
         """Return when the job gets the ranks; `last` is who has them until then."""
-        if not self.place.known:
+        if not self.promise.known:
             return f"when {last} ends, at an unknown time"
-        if not self.place.start:
+        if not self.promise.start:
             what = "they are free" if self.promise.ranks else "limits allow it"
             return f"as soon as {what}"
         if self.due:
             return f"as soon as {last} ends"
-        return f"by about {exact_moment(self.place.start)}, when {last} ends"
+        return f"by about {exact_moment(self.promise.start)}, when {last} ends"
 
 
 class Promises:
@@ -98,50 +101,35 @@ class Promises:
         if demand.job is None or len(self.made) >= MOST:
             return None
         for source in offers:
-            if source.isolated:
-                kept = self._isolated(source, demand)
-            else:
-                kept = self._joined(source, demand)
-            if kept is not None:
-                self.made.append(kept.promise)
-                self._open = self._open or not kept.place.known
-                return kept
-        return None
-
-    def _isolated(self, source: Source, demand: Demand) -> Kept | None:
-        assert source.candidate is not None
-        need = nodes_wanted(demand, source, source.candidate.offer.shape)
-        most = self._context.most_of(source)
-        if isinstance(need, OfferRejection) or need > most:
-            return None
-        return self._keep(source, demand, Place(0.0, ()), {"": need}, _NOTHING)
-
-    def _joined(self, source: Source, demand: Demand) -> Kept | None:
-        by_slot = self._context.table.by_slot
-        for place, sizes in self._places(source, demand):
-            kept = self._keep(source, demand, place, by_slot(place.ranks), sizes)
-            if kept is not None:
-                return kept
+            for place, sizes in self._places(source, demand):
+                kept = self._keep(source, demand, place, sizes)
+                if kept is not None:
+                    self.made.append(kept.promise)
+                    self._open = self._open or not kept.promise.known
+                    return kept
         return None
 
     def _places(self, source: Source, demand: Demand) -> list[tuple[Place, Sizes]]:
         """Return the places that a job may have with an offer, the best first.
 
-        There is one of each kind of slots. The earliest comes first, places at an
-        unknown time come last, and places at the same time are in the order of
-        `by_need`.
+        There is one of each kind of slots, and one without ranks for an isolated burst.
+        The earliest comes first, places at an unknown time come last, and places at the
+        same time are in the order of `by_need`.
         """
         context = self._context
         found: list[tuple[Place, Sizes]] = []
-        classes = context.table.classes(source.provider)
-        for slot_class in by_need(demand.lacks, classes):
-            sizes = self._sizes(source, demand, slot_class)
-            if sizes is not None:
-                place = context.table.earliest(
-                    slot_class, sizes, context.admitted(demand), self._late(demand)
-                )
-                if place is not None:
-                    found.append((place, sizes))
+        admitted, late = context.admitted(demand), self._late(demand)
+        for kind, need in context.needs(demand, source):
+            if isinstance(need, OfferRejection):
+                continue
+            if source.isolated:
+                if need <= context.most_of(source):
+                    found.append((Place(0.0, ()), Sizes(need, need, spread=False)))
+                continue
+            sizes = self._sizes(source, demand, need, kind[0])
+            place = context.table.earliest(kind, sizes, admitted, late)
+            if place is not None:
+                found.append((place, sizes))
         return sorted(found, key=lambda it: (not it[0].known, it[0].start))
 
     def _late(self, demand: Demand) -> float:
@@ -149,21 +137,16 @@ class Promises:
 
         Return math.inf if it does not wait for such ranks.
         """
-        patience = demand.since + self._context.patience
+        patience = demand.since + RESERVATION_S
         waits = patience > self._context.now and not self._open
         return patience if waits else math.inf
 
-    def _sizes(
-        self, source: Source, demand: Demand, slot_class: SlotClass
-    ) -> Sizes | None:
-        """Return what the job needs of a kind of slots; None if it cannot use any."""
+    def _sizes(self, source: Source, demand: Demand, need: int, shape: Shape) -> Sizes:
+        """Return in which bursts a job may have the nodes of a shape that it needs."""
         context = self._context
-        need = nodes_wanted(demand, source, slot_class[0])
-        if isinstance(need, OfferRejection):
-            return None
         own = (live.burst for live in context.live if demand.job in live.jobs)
         most, spread = context.most_of(source), context.may_spread(demand)
-        joins = self._joins(demand, need, slot_class[0], spread)
+        joins = self._joins(demand, need, shape, spread)
         return Sizes(need, most, spread, frozenset(own), joins)
 
     def _joins(
@@ -191,15 +174,13 @@ class Promises:
         source: Source,
         demand: Demand,
         place: Place,
-        pieces: Mapping[str, int],
         sizes: Sizes,
     ) -> Kept | None:
-        """Keep a place for a job; return None if the job waits for something else.
-
-        `pieces` is how many nodes it gets in each slot.
-        """
+        """Keep a place for a job; return None if the job waits for something else."""
         assert demand.job is not None
         context, key = self._context, source.key
+        # How many nodes it gets in each slot; an isolated burst is in none.
+        pieces = context.table.by_slot(place.ranks) or {"": sizes.nodes}
         # The time at which limits allow it is found below.
         share = Portion(pieces=tuple(pieces.items()), later=True)
         if context.why_not_so_much(source, share, demand):
@@ -233,7 +214,7 @@ class Promises:
             start=place.start,
             known=place.known,
         )
-        return Kept(promise, place, nodes, key, due, gone, cannot_stay)
+        return Kept(promise, place.last, nodes, key, due, gone, cannot_stay)
 
     def _note(
         self, demand: Demand, place: Place, asked: FurtherUse, gone: Iterable[BurstId]

@@ -132,8 +132,6 @@ class Purchases:
 
         None if it may be. `key` is that of its offer.
         """
-        if not self._budgets:
-            return None
         if burst not in self._live:
             return self._unbooked(key)
         before, after = self._used(demand, burst)
@@ -141,7 +139,7 @@ class Purchases:
 
     def use(self, demand: Demand, burst: BurstId) -> None:
         """Count that a live burst is kept for a job."""
-        if self._budgets and burst in self._live:
+        if burst in self._live:
             before, after = self._used(demand, burst)
             self._commit([after], before)
             self._live[burst] = self._live[burst][0], after
@@ -154,8 +152,6 @@ class Purchases:
         They cost money from now on, for as long as money is reserved for the burst.
         `key` is that of its offer.
         """
-        if not self._budgets:
-            return None
         if burst not in self._live:
             return self._unbooked(key)
         _, before = self._live[burst]

@@ -15,6 +15,7 @@ import math
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from operator import neg
 
 from burst.core.plan.leasable import LeasableRanks
 from burst.core.plan.slot_ranks import (
@@ -62,8 +63,7 @@ class RankTable:
             if drained := [each for each in group if each.drained]:
                 self._drained[kind] = drained
         self._by_time: dict[SlotClass, list[tuple[float, int]]] = {}
-        self._capacity: dict[object, int] = {}
-        self._sizes: dict[object, list[int]] = {}
+        self._sizes: dict[object, tuple[int, list[int]]] = {}
         self._classes: dict[str, list[SlotClass]] = {}
 
     @property
@@ -84,12 +84,8 @@ class RankTable:
         `cap` is the most nodes that one burst may have; with `spread` the job may have
         several bursts.
         """
-        key = slot_class, admitted, cap, spread
-        if key not in self._capacity:
-            slots = self._narrowed(self._by_class[slot_class], slot_class, admitted)
-            sizes = (min(cap, each.size(admitted)) for each in slots)
-            self._capacity[key] = sum(sizes) if spread else max(sizes, default=0)
-        return self._capacity[key]
+        together, sizes = self._most(slot_class, admitted, cap)
+        return together if spread else max(sizes[:1], default=0)
 
     def fewest(
         self,
@@ -101,18 +97,26 @@ class RankTable:
         """Return the sizes of the fewest bursts that have `nodes` nodes of a kind of
         slots if all are free; at most `cap` each. There have to be so many.
         """
-        key = slot_class, admitted, cap
-        if key not in self._sizes:
-            slots = self._narrowed(self._by_class[slot_class], slot_class, admitted)
-            most = (min(cap, each.size(admitted)) for each in slots)
-            self._sizes[key] = sorted(most, reverse=True)
         found: list[int] = []
-        for size in self._sizes[key]:
+        for size in self._most(slot_class, admitted, cap)[1]:
             if nodes <= 0:
                 break
             found.append(min(size, nodes))
             nodes -= size
         return found
+
+    def _most(
+        self, slot_class: SlotClass, admitted: frozenset[int] | None, cap: int
+    ) -> tuple[int, list[int]]:
+        """Return how many nodes bursts could have in all slots of a kind together if
+        all were free, and in each of them, largest first; at most `cap` each.
+        """
+        key = slot_class, admitted, cap
+        if key not in self._sizes:
+            slots = self._narrowed(self._by_class[slot_class], slot_class, admitted)
+            sizes = sorted((min(cap, each.size(admitted)) for each in slots), key=neg)
+            self._sizes[key] = sum(sizes), sizes
+        return self._sizes[key]
 
     def has_any(self, admitted: frozenset[int] | None) -> bool:
         """Tell whether a job could have a rank of any slot if all were free."""

@@ -12,8 +12,8 @@ from burst.config import Settings
 from burst.core.plan.capacity import own_ranks
 from burst.core.plan.leasable import LeasableRanks, leasable_ranks
 from burst.core.plan.limits import FurtherUse
+from burst.core.plan.plan_demands import unread_use
 from burst.core.plan.slots import RankSlot
-from burst.core.plan.unread_use import unread_use
 from burst.core.provider_calls import is_overdue
 from burst.core.provider_health import Health, expiry_times
 from burst.core.records import Transaction

@@ -65,15 +65,11 @@ def update_shortfalls(
     limit = settings.deadlines.complete
     found: dict[JobId, Shortfall] = {}
     for job, known in before.items():
-        bursts = bursts_of.get(job, ())
         if job not in decisions and job not in still_refused:
             continue
         # The rest may be on its way again, and fail again: the wait goes on meanwhile.
-        lacks_nodes = bursts and not all(
-            is_up(burst) and not burst.coming for burst in bursts
-        )
-        # Else it does not wait now.
-        waits = bool(lacks_nodes)
+        bursts = bursts_of.get(job, ())
+        waits = any(burst.coming or not is_up(burst) for burst in bursts)
         found[job] = known if waits else msgspec.structs.replace(known, since=None)
     for job in bursts_of.keys() & decisions.keys():
         reason = decisions[job].reason

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 
-from burst.core.plan.unread_use import unread_entries
+from burst.core.plan.plan_demands import unread_entries
 from burst.core.records import RecordsView
 from burst.core.world import World
 from burst.core.worth.ledger import Entry
