@@ -34,18 +34,16 @@ from burst.http.service import HttpService
 from burst.lead import Lead, OrderlyEnd, ServiceRequest
 from burst.model.fsd import format_fsd
 from burst.model.lead import LeadIdentity
-from burst.runtime.address_watch import ADDRESS_S
-from burst.runtime.alive_file import AliveFile
 from burst.runtime.bursts_left import RECONNECT_S, BurstsLeft
 from burst.runtime.call_line import CallLines
 from burst.runtime.connect import connect
-from burst.runtime.daemon_state import DaemonState, Served
+from burst.runtime.daemon_state import AliveFile, DaemonState, Served, tell_ready
+from burst.runtime.lead_watch import ADDRESS_S
 from burst.runtime.notifier import Notifier
 from burst.runtime.reload import SettingsReloader
 from burst.runtime.retry import Retry
 from burst.runtime.service_answers import describe_process
 from burst.runtime.session import DaemonProcess, Session
-from burst.runtime.systemd_notify import tell_ready
 from burst.runtime.tally import Tally
 from burst.wakeup import WakeUp, on_signals
 

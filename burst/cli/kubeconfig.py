@@ -12,7 +12,7 @@ from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.errors import BurstError
 from burst.model.burst import BurstId
-from burst.runtime.burst_access import access_commands
+from burst.runtime.provider_registry import access_commands
 
 
 @click.command()

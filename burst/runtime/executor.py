@@ -25,8 +25,7 @@ from burst.errors import (
     SpecRefused,
     Transient,
 )
-from burst.runtime.call_line import CallLine, CallLines
-from burst.runtime.queued_call import QueuedCall
+from burst.runtime.call_line import CallLine, CallLines, QueuedCall
 
 Clock = Callable[[], float]
 

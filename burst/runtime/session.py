@@ -23,8 +23,6 @@ from burst.extensions import load_all, naming_package
 from burst.lead import Accounting, Lead, ServiceRequest, WholeQueue
 from burst.provider import Provider
 from burst.runtime import provider_registry
-from burst.runtime.access_watch import AccessWatch
-from burst.runtime.address_watch import AddressWatch
 from burst.runtime.bank_reader import BankReader
 from burst.runtime.call_line import CallLines
 from burst.runtime.clock import Clock
@@ -43,8 +41,8 @@ from burst.runtime.engine_config import (
 from burst.runtime.executor import ProviderWorkers
 from burst.runtime.forecaster import Forecaster
 from burst.runtime.lead_upkeep import prepare_intake
-from burst.runtime.ledger_archive import LedgerArchive, archive_path
-from burst.runtime.ledger_archiver import LedgerArchiver
+from burst.runtime.lead_watch import AccessWatch, AddressWatch
+from burst.runtime.ledger_archive import LedgerArchive, LedgerArchiver, archive_path
 from burst.runtime.notifier import Notifier
 from burst.runtime.queue_follower import QueueFollower
 from burst.runtime.service_answers import Row, describe_process

@@ -17,8 +17,18 @@ from burst.kits.kube.connect import (
     warnings_of,
 )
 from burst.kits.kube.faults import ApiCall, explain, is_absent, is_taken
-from burst.kits.kube.kinds import EVENT, KINDS, NAMESPACE, POD, Kind, Manifest
-from burst.kits.kube.selection import METADATA, Page, Selection, decode
+from burst.kits.kube.kinds import (
+    EVENT,
+    KINDS,
+    METADATA,
+    NAMESPACE,
+    POD,
+    Kind,
+    Manifest,
+    Page,
+    Selection,
+    decode,
+)
 
 REQUEST_S = 30.0
 """Seconds that a request may take: an admission webhook may take 10 by default."""

@@ -29,9 +29,16 @@ from kubernetes.client import rest
 from kubernetes.config import kube_config
 
 from burst.errors import Refused, Transient
-from burst.kits.kube.access import UNREADABLE, Access, InCluster, Kubeconfig
+from burst.kits.kube.access import (
+    LATE,
+    NOT_RUN,
+    UNREADABLE,
+    Access,
+    InCluster,
+    Kubeconfig,
+    limit_login,
+)
 from burst.kits.kube.api_stream import ApiStream
-from burst.kits.kube.plugin import LATE, NOT_RUN, limit
 from burst.kits.shorten import shorten
 
 _OK, _UNAUTHORIZED = 200, 401
@@ -266,7 +273,7 @@ def _fill(settings: Any, access: Access) -> None:
         if merged is None:
             raise config.ConfigException("the file does not exist, or is empty")
         for user in merged.value["users"]:
-            limit(user.value["user"] or {}, access.login)
+            limit_login(user.value["user"] or {}, access.login)
         kube_config.KubeConfigLoader(
             config_dict=merged,
             active_context=access.context or None,

@@ -25,7 +25,7 @@ import msgspec
 from burst.errors import ProviderError, Transient
 from burst.kits.kube.api_stream import ApiStream
 from burst.kits.kube.cluster import Cluster
-from burst.kits.kube.selection import Selection, decode
+from burst.kits.kube.kinds import Selection, decode
 
 _STREAM_S = 30
 _SILENT_S = 40.0

@@ -10,8 +10,7 @@ import msgspec
 
 from burst.decode import from_json
 from burst.kits.kube.cluster import Cluster
-from burst.kits.kube.kinds import KINDS, MINICLUSTER, POD, Kind, Manifest
-from burst.kits.kube.selection import Selection
+from burst.kits.kube.kinds import KINDS, MINICLUSTER, POD, Kind, Manifest, Selection
 from burst.kits.kube.watched_kind import Changes, WatchedKind
 from burst.kits.pods.lifecycle.reaper import METADATA_ONLY, kinds_of, may_exist
 from burst.kits.pods.names import ID, Tags

@@ -10,9 +10,9 @@ from __future__ import annotations
 import base64
 
 from burst.kits.kube.kinds import Manifest
-from burst.kits.munge_key import read_munge_key
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.template.mount_paths import MUNGE_PATH
+from burst.kits.secret_file import read_munge_key
 
 KEY = "munge.key"
 """The name of the key in the burst's Secret, beside the certificate."""

@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Notices a change of the lead's address, if the address is read from the cluster.
-
-The port of a Service on the nodes changes when the Service is made anew, and the node's
-address when the lead's pod moves. Followers of bursts that are made afterwards get the
-new address. A thread of its own asks the cluster.
-"""
+"""Follows what may change of a lead: its access, queues, limits and address."""
 
 from __future__ import annotations
 
@@ -16,9 +11,48 @@ import msgspec
 
 from burst import log
 from burst.config import LeadSettings
-from burst.errors import BurstError
+from burst.errors import BurstError, Denied, LeadError, LeadGone
+from burst.lead import Guests, Lead
 from burst.model.lead import LeadIdentity
 from burst.runtime.connect import with_settings
+
+
+class AccessWatch:
+    """Reads access, queues and limits once per cadence. Use from one thread."""
+
+    def __init__(self, lead: Lead, now: float) -> None:
+        self._lead = lead
+        self._read_at = now
+
+    def follow(self, known: LeadIdentity, cadence: float, now: float) -> LeadIdentity:
+        """Return the identity as it is now; the same one if nothing has changed.
+
+        The lead is asked once per `cadence`, in seconds. A site may let guests in by
+        `flux config reload`. From then on guests get no isolated bursts, which would
+        run their programs as the owner's user. Raises LeadGone.
+        """
+        if not isinstance(self._lead, Guests) or now - self._read_at < cadence:
+            return known
+        self._read_at = now
+        try:
+            access = self._lead.read_access()
+        except LeadGone:
+            raise
+        except (Denied, LeadError) as error:
+            log.say("%s; the daemon asks again later", error, level=logging.WARNING)
+            return known
+        told = self._lead.identity()
+        if access != known.access:
+            log.say(
+                "the lead's [access], [exec] imp or [ingest] has changed; live bursts"
+                " keep what they were made with"
+            )
+        elif (told.queues, told.limits) == (known.queues, known.limits):
+            return known
+        return msgspec.structs.replace(
+            known, access=access, queues=told.queues, limits=told.limits
+        )
+
 
 ADDRESS_S = 120.0
 """Seconds that the lead may take to be reached at `[lead] address`, if that is set,
@@ -31,7 +65,13 @@ ReadIdentity = Callable[[LeadIdentity, LeadSettings], LeadIdentity]
 
 
 class AddressWatch:
-    """`follow` and `close` belong to one thread."""
+    """Notices a change of the lead's address, if it is read from the cluster.
+
+    The port of a Service on the nodes changes when the Service is made anew, and the
+    node's address when the lead's pod moves. Followers of bursts that are made
+    afterwards get the new address. A thread of its own asks the cluster.
+    `follow` and `close` belong to one thread.
+    """
 
     def __init__(
         self,
