@@ -124,11 +124,11 @@ class ApiConnection:
         Transient. Also raises Transient without an answer, Refused without credentials.
         """
         try:
-            answer = self._send(request)
+            answer = self._request(request)
             if answer.status == _UNAUTHORIZED:
                 # The file may have new credentials, an exec plugin a new token.
                 self.close()
-                answer = self._send(request)
+                answer = self._request(request)
         except _PluginFailedError as error:
             refusal = error.refusal
             if self._may_pass():
@@ -142,7 +142,7 @@ class ApiConnection:
                 "check that kubectl works with them; after two minutes they count as"
                 " wrong",
             )
-        return answer
+        return ApiResponse(answer.status, dict(answer.headers), answer.data)
 
     def _may_pass(self) -> bool:
         """Note a failure of the credentials; return whether it may be temporary."""
@@ -171,10 +171,6 @@ class ApiConnection:
             if self._opened:
                 self._opened[1].clear()
                 self._opened = None
-
-    def _send(self, request: ApiRequest) -> ApiResponse:
-        answer = self._request(request)
-        return ApiResponse(answer.status, dict(answer.headers), answer.data)
 
     def _request(
         self, request: ApiRequest, *, preload_content: bool = True
