@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import queue
 import threading
@@ -118,5 +117,5 @@ class StandingKeeper:
         for text, why in refused.items():
             if self.refused.get(text) != why:
                 line = "standing minimum of %s is not met: %s"
-                log.say(line, text, why, level=logging.WARNING)
+                log.warn(line, text, why)
         self.refused = refused

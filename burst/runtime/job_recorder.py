@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import errno
 import io
-import logging
 import os
 import queue
 import threading
@@ -94,7 +93,7 @@ class JobRecorder:
             except OSError as error:
                 failed = True
                 text = "jobs are not recorded until the daemon starts again: %s: %s"
-                log.say(text, self.path, error.strerror, level=logging.WARNING)
+                log.warn(text, self.path, error.strerror)
         self._file.close()
 
     def _write(self, line: bytes) -> None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 
@@ -39,7 +38,7 @@ class AccessWatch:
         except LeadGone:
             raise
         except (Denied, LeadError) as error:
-            log.say("%s; the daemon asks again later", error, level=logging.WARNING)
+            log.warn("%s; the daemon asks again later", error)
             return known
         told = self._lead.identity()
         if access != known.access:
@@ -107,12 +106,11 @@ class AddressWatch:
             self._thread.start()
         if not self._told:
             return identity
-        log.say(
+        log.warn(
             "followers of new bursts connect to %s; those of live bursts look for the"
             " lead at %s, where it is no longer reached",
             self._told,
             identity.endpoint,
-            level=logging.WARNING,
         )
         return msgspec.structs.replace(identity, endpoint=self._told, moved=now)
 
@@ -132,11 +130,7 @@ class AddressWatch:
             why = str(error) if isinstance(error, BurstError) else repr(error)
             if why != self._trouble:
                 self._trouble = why
-                log.say(
-                    "cannot read whether the lead has another address: %s",
-                    why,
-                    level=logging.WARNING,
-                )
+                log.warn("cannot read whether the lead has another address: %s", why)
             return
         self._trouble = ""
         if endpoint != identity.endpoint and self._asked == (identity, settings):

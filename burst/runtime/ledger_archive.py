@@ -9,7 +9,6 @@ depends on the archive: it answers `burst cost --by job` and `burst report`.
 
 from __future__ import annotations
 
-import logging
 import os
 import sqlite3
 import threading
@@ -221,7 +220,7 @@ class LedgerArchiver:
             except StoreError as error:
                 if str(error) != said:
                     text = "bursts that were settled are not archived: %s"
-                    log.say(text, error, level=logging.WARNING)
+                    log.warn(text, error)
                 said = str(error)
                 self._pause()
                 continue

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import gc
-import logging
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -278,7 +277,7 @@ class Session:
                 with naming_package("burst.daemon", name):
                     package.close()
             except BurstError as error:
-                log.say("%s", error, level=logging.WARNING)
+                log.warn("%s", error)
         self._queue.close()
         if self._banks is not None:
             self._banks.close()
@@ -301,19 +300,17 @@ class Session:
 
     def _log_not_enabled(self) -> None:
         if not self.providers:
-            log.say(
+            log.warn(
                 "no provider is enabled, so no burst can be made: %s",
                 f"enable one in {self._path}"
                 if self._path
                 else f"no settings file was read ({LOOKED_FOR}); name one with -c",
-                level=logging.WARNING,
             )
         for name in providers_not_enabled(self.settings, self._records):
-            log.say(
+            log.warn(
                 "provider %s has live bursts but is not enabled: the daemon neither"
                 " observes nor deletes them; enable it until they are gone",
                 name,
-                level=logging.WARNING,
             )
 
     @property
