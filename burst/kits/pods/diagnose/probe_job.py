@@ -107,7 +107,7 @@ def _for_guest(
         *container["volumeMounts"],
         *multi_user_mounts(settings),
         *mounts_of(munge_volumes(settings)),
-        *(dict(each.mount) for each in site_mounts(settings) if each.volume),
+        *(each.mount for each in site_mounts(settings) if each.volume),
         *guest_probe.credential_mount(guest),
     ]
     command = [shell, option, told, own]

@@ -35,9 +35,8 @@ from burst.kits.pods.template.multi_user import (
 from burst.kits.pods.template.munge import start_munged
 from burst.kits.pods.template.overlay import merge_pod
 from burst.kits.pods.template.pod import CERTIFICATE
-from burst.kits.pods.template.site_pod import for_offer
+from burst.kits.pods.template.site_pod import Mounted, for_offer
 from burst.kits.pods.template.storage import (
-    Mounted,
     make_directories,
     mounts_of,
     rundir_of,

@@ -179,7 +179,7 @@ def prepare_script(settings: PodSettings) -> str:
     """Return the script of `prepare` for sh. It may run again in the same pod."""
     user = pod.user_of(settings)
     own = f"chown {user}:{user}"
-    passable = [RUN_PATH, *(v.mount["mountPath"] for v in socket_volumes(settings))]
+    passable = [RUN_PATH, *(v.path for v in socket_volumes(settings))]
     lines = ["set -eu", "umask 077"]
     lines += [f"chmod 1777 {shlex.quote(path)}" for path in _shared(settings)]
     lines += [f"{own} {path}; chmod 755 {path}" for path in passable]
@@ -283,7 +283,7 @@ def _prepare_mounts(settings: PodSettings) -> list[Manifest]:
         {"name": "secret", "mountPath": SECRET_PATH, "readOnly": True},
         {"name": "run", "mountPath": RUN_PATH},
         *({"name": name, "mountPath": path} for name, path in volumes.items()),
-        *(dict(each.mount) for each in site_mounts(settings) if each.is_empty),
+        *(each.mount for each in site_mounts(settings) if each.is_empty),
         *mounts_of(socket_volumes(settings)),
     ]
     if settings.munge_key:

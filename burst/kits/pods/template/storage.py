@@ -11,7 +11,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 from pathlib import PurePosixPath
-from typing import NamedTuple
 
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods.settings import PodSettings
@@ -23,16 +22,9 @@ from burst.kits.pods.template.mount_paths import (
 )
 from burst.kits.pods.template.munge import KEY_MEMORY
 from burst.kits.pods.template.overlay_rules import SOCKET_VOLUME
-from burst.kits.pods.template.site_pod import site_mounts
+from burst.kits.pods.template.site_pod import Mounted, site_mounts
 from burst.kits.pods.template.view import has_view
 from burst.kits.pods.template.view_paths import targets_of
-
-
-class Mounted(NamedTuple):
-    """A volume of a pod, and where a container mounts it."""
-
-    volume: Manifest
-    mount: Manifest
 
 
 def mounts_of(volumes: Iterable[Mounted]) -> list[Manifest]:
