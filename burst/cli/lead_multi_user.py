@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import click
 
 from burst.flux_setup.setup_files import IntakeChoice
-from burst.kits.changeable import first_changeable
+from burst.kits.path_rights import first_changeable
 from burst.lead_setup.flux_install import find_install
 from burst.lead_setup.init_lead import InitializedLead
 from burst.lead_setup.intake_files import SystemChoice, find_security

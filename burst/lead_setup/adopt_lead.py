@@ -14,7 +14,7 @@ from burst.config import IntakeSettings, Mode, Settings, load
 from burst.errors import ConfigError
 from burst.flux_setup.site_tables import check_names, site_tables
 from burst.kits.atomic_file import advice_on, write_atomically
-from burst.kits.open_to_users import make_open_directory
+from burst.kits.path_rights import make_open_directory
 from burst.lead_setup.add_slots import (
     AddedSlot,
     SlotPlan,

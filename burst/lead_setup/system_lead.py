@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from burst.errors import ConfigError, ProviderError
-from burst.kits.open_to_users import first_closed, make_open_directory
+from burst.kits.path_rights import first_closed, make_open_directory
 from burst.kits.program import run
 from burst.lead_setup.init_lead import InitializedLead, init_lead
 from burst.lead_setup.intake_files import (
