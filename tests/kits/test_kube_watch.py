@@ -21,13 +21,18 @@ PODS = "/api/v1/namespaces/far/pods"
 FORBIDDEN = 403, {"kind": "Status", "reason": "Forbidden", "message": "cannot watch"}
 
 
-class Meta(msgspec.Struct):
-    name: str
+class Meta(msgspec.Struct, rename="camel"):
+    name: str = ""
     uid: str = ""
+    resource_version: str = ""
 
 
 class Pod(msgspec.Struct):
     metadata: Meta
+
+    @property
+    def version(self) -> str:
+        return self.metadata.resource_version
 
 
 class Watcher:

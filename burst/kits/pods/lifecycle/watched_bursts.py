@@ -137,8 +137,7 @@ class WatchedBursts:
 
     def _put(self, kind: Kind, item: KeptObject) -> None:
         key, burst = (kind.name, item.metadata.name), BurstId(item.burst)
-        given = item.metadata.resource_version
-        version = int(given) if given.isdecimal() else 0
+        version = int(item.version) if item.version.isdecimal() else 0
         if version < self._versions.get(key, 0):
             return  # older than what was listed
         if self._burst_of.get(key, burst) != burst:
