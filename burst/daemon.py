@@ -7,7 +7,6 @@ Its decisions are made in `burst.core`.
 from __future__ import annotations
 
 import gc
-import logging
 import signal
 from collections.abc import Callable
 from contextlib import closing
@@ -34,18 +33,16 @@ from burst.http.service import HttpService
 from burst.lead import Lead, OrderlyEnd, ServiceRequest
 from burst.model.fsd import format_fsd
 from burst.model.lead import LeadIdentity
-from burst.runtime.address_watch import ADDRESS_S
-from burst.runtime.alive_file import AliveFile
 from burst.runtime.bursts_left import RECONNECT_S, BurstsLeft
 from burst.runtime.call_line import CallLines
 from burst.runtime.connect import connect
-from burst.runtime.daemon_state import DaemonState, Served
+from burst.runtime.daemon_state import AliveFile, DaemonState, Served, tell_ready
+from burst.runtime.lead_watch import ADDRESS_S
 from burst.runtime.notifier import Notifier
 from burst.runtime.reload import SettingsReloader
 from burst.runtime.retry import Retry
 from burst.runtime.service_answers import describe_process
 from burst.runtime.session import DaemonProcess, Session
-from burst.runtime.systemd_notify import tell_ready
 from burst.runtime.tally import Tally
 from burst.wakeup import WakeUp, on_signals
 
@@ -190,7 +187,7 @@ class Daemon:
                 ) from error
             if not isinstance(error, Unreadable) or isinstance(error, LeadGone):
                 raise
-            log.say("%s", error, level=logging.WARNING)
+            log.warn("%s", error)
         return self._reconnect()
 
     def _connect_once(self) -> Session | None:
@@ -255,7 +252,7 @@ class Daemon:
                 why = f"the system clock was set by {format_fsd(step)}"
                 log.say("%s; the daemon starts again", why)
         except LeadGone as error:
-            log.say("%s", error, level=logging.WARNING)
+            log.warn("%s", error)
             why = f"the lead was lost: {error}"
             self._notifier.lead_lost(str(error), session.clock())
             self._left = BurstsLeft.of(session, self._path)
@@ -314,7 +311,7 @@ class Daemon:
         snapshot = session.engine.snapshot
         for burst in snapshot.records.live:
             note = burst_row(burst, snapshot.world, snapshot.now)["note"]
-            log.say(
+            log.warn(
                 "%s of provider %s is not down: it is in state %s%s; start the daemon"
                 " again, or run-burst --down --provider %s --name %s",
                 burst.id,
@@ -323,7 +320,6 @@ class Daemon:
                 f" ({note})" if note else "",
                 burst.lease.provider,
                 burst.lease.slot or burst.id,
-                level=logging.WARNING,
             )
 
     def _reconnect(self) -> Session | None:

@@ -84,6 +84,11 @@ def say(text: str, *args: object, level: int = logging.INFO) -> None:
     _LOGGER.log(level, text, *args)
 
 
+def warn(text: str, *args: object) -> None:
+    """Log a sentence that a person has to know of."""
+    _LOGGER.warning(text, *args)
+
+
 def show_warning(message: Warning | str, *_: object, **_by_name: object) -> None:
     """Show a Python warning as one sentence: in the log, or else on standard error.
 
@@ -92,7 +97,7 @@ def show_warning(message: Warning | str, *_: object, **_by_name: object) -> None
     if not _LOGGER.handlers:
         sys.stderr.write(f"burst: {_on_one_line(message)}\n")
     else:
-        say("%s", message, level=logging.WARNING)
+        warn("%s", message)
 
 
 def failure(text: str, *args: object, error: BaseException | None = None) -> None:

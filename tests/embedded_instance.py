@@ -35,7 +35,7 @@ from burst_embedded.lead_client import connect
 
 from burst.decode import from_json
 from burst.errors import LeadGone
-from burst.flux.ended_jobs import read_ended
+from burst.flux.job_requests import read_ended
 from burst.flux.job_state import JournalEvent, job_from_jobspec
 from burst.flux.rpc import RpcClient
 from burst.kits import certificate

@@ -24,8 +24,8 @@ from burst.config import Settings, load
 from burst.errors import BurstError, LeadError, NoDaemon
 from burst.lead import Lead
 from burst.model.exit_status import shell_status
-from burst.runtime.address_watch import ADDRESS_S
 from burst.runtime.connect import connect
+from burst.runtime.lead_watch import ADDRESS_S
 
 SERVE_DEADLINE_S = 60.0
 """How long the daemon may take to serve after its start, in addition to ADDRESS_S."""

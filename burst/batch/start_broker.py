@@ -37,10 +37,10 @@ from burst.flux.bindings import find_program
 from burst.flux_setup.setup_files import IntakeChoice
 from burst.kits.atomic_file import write_atomically
 from burst.kits.own_command import own_command
-from burst.lead_setup.daemon_service import env_for_slurm
-from burst.lead_setup.free_port import free_port
 from burst.lead_setup.intake_files import install_intake
 from burst.lead_setup.lead_files import write_lead
+from burst.lead_setup.own_host import free_port
+from burst.lead_setup.start_files import env_for_slurm
 from burst.model.exit_status import shell_status
 from burst.model.resource_set import ResourceSet
 

@@ -12,7 +12,7 @@ from burst.cli.typed_names import complete_burst, find_burst
 from burst.cli.wait_for_burst import row_of
 from burst.errors import BurstError
 from burst.model.burst import BurstId
-from burst.runtime.burst_access import access_commands
+from burst.runtime.provider_registry import access_commands
 
 
 @click.command()

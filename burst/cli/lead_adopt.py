@@ -24,11 +24,11 @@ from burst.lead_setup.adopt_lead import (
     adopt_lead,
     next_commands,
 )
+from burst.lead_setup.intake_files import DAEMON_UNIT
 from burst.lead_setup.lead_config import read_config
 from burst.lead_setup.lead_plan import parse_slot, slot_provider
 from burst.lead_setup.own_host import own_shape
 from burst.lead_setup.setup_place import is_apart, setup_places
-from burst.lead_setup.system_files import DAEMON_UNIT
 from burst.lead_setup.system_lead import find_owner
 from burst.provider_type import usual_type
 

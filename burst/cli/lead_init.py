@@ -20,9 +20,13 @@ from burst.cli.lead_multi_user import (
 from burst.cli.progress import show_wait
 from burst.config import IntakeSettings, Mode
 from burst.flux_setup.setup_files import IntakeChoice, check_flux_version
-from burst.lead_setup.gateways import with_gateways
 from burst.lead_setup.init_lead import InitializedLead, init_lead
-from burst.lead_setup.lead_plan import LeadPlan, parse_slot, slot_provider
+from burst.lead_setup.lead_plan import (
+    LeadPlan,
+    parse_slot,
+    slot_provider,
+    with_gateways,
+)
 from burst.lead_setup.own_host import own_shape, short_name
 from burst.lead_setup.system_lead import init_system_lead, root_commands, run_as_root
 from burst.model.ranks import parse_hostlist

@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 import click
 
 from burst.flux_setup.setup_files import IntakeChoice
-from burst.kits.changeable import first_changeable
+from burst.kits.path_rights import first_changeable
 from burst.lead_setup.flux_install import find_install
 from burst.lead_setup.init_lead import InitializedLead
+from burst.lead_setup.intake_files import SystemChoice, find_security
 from burst.lead_setup.lead_plan import LeadPlan
-from burst.lead_setup.system_files import SystemChoice, find_security
 from burst.lead_setup.system_lead import find_owner, root_commands
 from burst.model.ranks import parse_hostlist
 

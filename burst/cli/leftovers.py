@@ -19,7 +19,7 @@ from burst.errors import BurstError
 from burst.model.fsd import format_fsd
 from burst.provider import OwnedBurst
 from burst.runtime.last_call import ProviderBurst, describe_reap
-from burst.runtime.leftovers import Leftovers, has_expired
+from burst.runtime.reap_bursts import Leftovers, has_expired
 
 GC_DEADLINE = 600.0
 """Seconds for which a deletion is repeated; then the command reports what is left."""

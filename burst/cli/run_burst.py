@@ -30,12 +30,12 @@ from burst.model.burst import BurstId
 from burst.model.printable import printable
 from burst.model.ranks import parse_hostlist
 from burst.provider_type import usual_type
-from burst.runtime.burst_access import access_commands
 from burst.runtime.manual_burst import (
     ManualBurst,
     find_slot_hosts,
     manual_burst_settings,
 )
+from burst.runtime.provider_registry import access_commands
 from burst.unread_output import write_while_read
 
 

@@ -19,7 +19,7 @@ from burst.demo.jobs import HUGE, JOBS, OWN, PASSING, SLOTS, DemoJob
 from burst.demo.processes import MARK, Processes
 from burst.errors import BurstError
 from burst.extensions import StandIn
-from burst.lead_setup.free_port import free_port
+from burst.lead_setup.own_host import free_port
 from burst.model.ranks import parse_hostlist
 from burst.provider_type import usual_type
 from burst.unread_output import write_while_read

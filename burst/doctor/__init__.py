@@ -23,8 +23,8 @@ from burst.core.select.confinement import keeps_users_apart
 from burst.doctor import collect_facts
 from burst.doctor.calls import try_call
 from burst.doctor.check_accounting import check_accounting
+from burst.doctor.check_config import check_job_scripts, check_resources
 from burst.doctor.check_intake import check_intake, check_own_hosts
-from burst.doctor.check_job_scripts import check_job_scripts
 from burst.doctor.check_multi_user import check_multi_user
 from burst.doctor.check_network import (
     check_adopted,
@@ -46,7 +46,6 @@ from burst.doctor.check_queues import (
     check_queue_states,
     check_queues,
 )
-from burst.doctor.check_resources import check_resources
 from burst.doctor.check_runtime import (
     check_daemon,
     check_orphans,
@@ -66,9 +65,12 @@ from burst.doctor.check_setup import (
     check_settings,
     check_user,
 )
-from burst.doctor.collect_installed import frobnicators_here, read_installed
+from burst.doctor.collect_installed import (
+    frobnicators_here,
+    read_installed,
+    read_own_hosts,
+)
 from burst.doctor.collect_multi_user import is_multi_user, read_multi_user
-from burst.doctor.collect_own_hosts import read_own_hosts
 from burst.doctor.facts import (
     LeadFacts,
     ProviderFacts,
@@ -77,7 +79,7 @@ from burst.doctor.facts import (
 )
 from burst.errors import ConfigError
 from burst.extensions import installed, load
-from burst.flux.boot_info import read_boot_info
+from burst.flux.identity import read_boot_info
 from burst.flux_setup.running_instance import RunningInstance, read_instance
 from burst.kits.user_names import user_name
 from burst.lead import Lead

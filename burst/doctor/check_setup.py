@@ -9,7 +9,7 @@ from burst.config.file import LOOKED_FOR
 from burst.doctor.facts import FluxFacts, LeadFacts, ReadFailure, SettingsFacts
 from burst.errors import BurstError
 from burst.flux.bindings import OLDEST
-from burst.flux.boot_info import BootInfo
+from burst.flux.identity import BootInfo
 from burst.kits.broker import expand_hosts
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.lead import LeadIdentity

@@ -43,6 +43,7 @@ from burst.provider import Provider
 from burst.provider_type import provider_type
 from burst.runtime import provider_registry
 from burst.runtime.bank_reader import ACCOUNTING_S
+from burst.runtime.call_line import read_offers, read_statuses
 from burst.runtime.connect import with_settings
 from burst.runtime.engine_config import (
     LoadProviders,
@@ -51,7 +52,6 @@ from burst.runtime.engine_config import (
 )
 from burst.runtime.lead_reader import read_once
 from burst.runtime.ledger_archive import LedgerArchive, archive_path
-from burst.runtime.queued_call import read_offers, read_statuses
 from burst.runtime.record_store import RecordStore
 
 # A listener on this host answers in a millisecond, one in another cloud in a tenth of a

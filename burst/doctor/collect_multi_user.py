@@ -20,8 +20,7 @@ from burst.doctor.facts import FileFacts, MultiUserFacts, ReadFailure
 from burst.errors import LeadError
 from burst.flux.handle import Handle
 from burst.flux.rpc import RpcClient, find_attribute, read_attribute
-from burst.kits.changeable import first_changeable
-from burst.kits.open_to_users import first_closed
+from burst.kits.path_rights import first_changeable, first_closed
 from burst.kits.program import run
 from burst.kits.user_names import user_name
 from burst.lead import PING_S, Lead

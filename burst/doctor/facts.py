@@ -13,7 +13,7 @@ from burst.config import Settings, StandingNodes
 from burst.core.orphans import Orphan
 from burst.core.plan.slots import RankSlot
 from burst.core.records import Records
-from burst.flux.boot_info import BootInfo
+from burst.flux.identity import BootInfo
 from burst.model.finding import Finding
 from burst.model.lead import LeadIdentity, LeadView
 from burst.provider import BurstStatus, Offer

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import logging
-
 from burst import log
 from burst.config import Settings
 from burst.doctor.check_network import check_endpoint
@@ -26,5 +24,5 @@ def require_reachable_address(identity: LeadIdentity, settings: Settings) -> boo
         if finding.level is Level.WRONG:
             raise LeadError(finding.what, finding.advice)
         if finding.level is Level.NOTE:
-            log.say("%s: %s", finding.what, finding.advice, level=logging.WARNING)
+            log.warn("%s: %s", finding.what, finding.advice)
     return True

@@ -20,13 +20,12 @@ from burst.errors import MALFORMED, BurstError, Unreadable
 from burst.flux.broker_state import BrokerState
 from burst.flux.confine import confine_jobs
 from burst.flux.connection import Connection
-from burst.flux.ended_jobs import read_ended
+from burst.flux.job_requests import find_jobs, job_outcomes, read_ended, submit_jobs
 from burst.flux.journal import Journal
 from burst.flux.loop import Loop
 from burst.flux.ranks import ResourceWatcher
 from burst.flux.rpc import Query, RpcClient
 from burst.flux.service import FluxService, call_service
-from burst.flux.submit import find_jobs, job_outcomes, submit_jobs
 from burst.lead import (
     ANSWER_S,
     JobFailures,

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import select
 import time
 from collections.abc import Mapping
@@ -23,9 +24,8 @@ from typing import Any
 
 import msgspec
 
-from burst.errors import Denied, LeadError, LeadGone, Unreadable
+from burst.errors import Denied, JobRefused, LeadError, LeadGone, Unreadable
 from burst.flux.bindings import import_core
-from burst.flux.submit_error import submit_error
 
 SEND_DEADLINE_S = 10.0
 """How long a broker may refuse to take a message before it counts as gone."""
@@ -278,3 +278,19 @@ def _open_failed(uri: str, errnum: int, text: str) -> Denied | LeadGone:
             " lead with --uri or lead.uri; for the system instance, start its broker",
         )
     return LeadGone(what, "start the broker, or name another with --uri or FLUX_URI")
+
+
+# What the checks of a job itself answer: limits and queues of the job manager EINVAL,
+# the validator and the frobnicator EPERM, and where the feasibility of a job is
+# checked, Fluxion ENODEV and the schedulers of flux-core EOVERFLOW.
+_OF_THE_JOB = {errno.EINVAL, errno.EPERM, errno.ENODEV, errno.EOVERFLOW}
+# Such checks, too, but they pass: `flux queue disable`, and a full share of
+# flux-accounting.
+_PASSES = re.compile("is disabled|max active jobs")
+
+
+def submit_error(errnum: int, text: str) -> LeadError:
+    """Return the error for a job that was refused: JobRefused if it is for good."""
+    for_good = errnum in _OF_THE_JOB and not _PASSES.search(text)
+    kind = JobRefused if for_good else LeadError
+    return kind(f"the lead does not accept the job: {text}")

@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""Reads what is fixed while a Flux lead runs, and `[access]`; makes the owner tag."""
+"""Reads what is fixed while a Flux lead runs, and `[access]`; makes the owner tag.
+
+`BootInfo` is for diagnosing why followers do not join.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Mapping
+from contextlib import closing
 from typing import Any
 
+import msgspec
+
+from burst.flux.handle import Handle
 from burst.flux.node_set import parse_nodes
 from burst.flux.rpc import RpcClient, find_attribute, read_attribute
 from burst.flux.store import FluxStore
@@ -131,3 +138,35 @@ def propose_owner(host: str) -> str:
     first = host.split(".", maxsplit=1)[0]
     label = dns_label(first, "lead", _OWNER_HOST_LENGTH)
     return f"{label}-{os.urandom(4).hex()}"
+
+
+class BootInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """How the broker was started, besides what LeadIdentity has."""
+
+    rank: int
+    """Rank of the broker that we are connected to."""
+    method: str
+    """How its brokers found each other: `config` means by `[bootstrap] hosts`."""
+    nodelist: tuple[str, ...]
+    """Hosts of R, in the order of ranks."""
+    owner: int
+    """UID of the instance owner, who runs its brokers and the daemon."""
+    userid: int
+    """The UID by which the broker knows us; over ssh it is not that of this process."""
+
+
+def read_boot_info(uri: str) -> BootInfo:
+    """Return how the instance at this URI was started. Guests may call this, too.
+
+    Raises LeadGone, LeadError.
+    """
+    with closing(Handle(uri)) as handle:
+        client = RpcClient(handle)
+        resources = client.ask("resource.status")["R"]
+        return BootInfo(
+            rank=int(read_attribute(client, "rank")),
+            method=read_attribute(client, "broker.boot-method"),
+            nodelist=resource_set(resources).hosts,
+            owner=int(read_attribute(client, "security.owner")),
+            userid=int(client.ask("broker.ping")["userid"]),
+        )

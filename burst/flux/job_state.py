@@ -56,12 +56,27 @@ EVENTS = (
     "invalidate",
     "annotations",
 )
-"""Events that change a `JournalJob`; the journal is asked for no others."""
+"""Events that change a job; the journal is asked for no others."""
 
 _FATAL = 0
 _RESULTS = {"cancel": "canceled", "timeout": "timeout"}
 _WAITING = (JobState.PRIORITY, JobState.SCHED)
 _ANNOTATIONS = "annotations"
+_BACK = {JobState.SCHED: JobState.PRIORITY}
+_END = dict.fromkeys(JobState, JobState.INACTIVE)
+_NEXT: Mapping[str, Mapping[JobState, JobState]] = {
+    "validate": dict.fromkeys(JobState, JobState.DEPEND),
+    "depend": {JobState.DEPEND: JobState.PRIORITY},
+    "priority": dict.fromkeys(_WAITING, JobState.SCHED),
+    "urgency": _BACK,
+    "jobspec-update": _BACK,
+    "flux-restart": _BACK,
+    "alloc": {JobState.SCHED: JobState.RUN},
+    "finish": {JobState.RUN: JobState.CLEANUP},
+    "clean": _END,
+    "invalidate": _END,  # refused after all; there is no such job
+}
+"""By event: the state after it, by the state before. Other states stay."""
 
 
 class JournalEvent(msgspec.Struct, gc=False):
@@ -79,6 +94,16 @@ def changes_job(event: JournalEvent) -> bool:
     annotations, and with them the memos.
     """
     return event.name != _ANNOTATIONS or event.context.get(_ANNOTATIONS) is None
+
+
+def next_state(state: JobState, event: JournalEvent) -> JobState:
+    """Return the state of a job after an event (RFC 21).
+
+    An event that RFC 21 does not expect in this state changes nothing.
+    """
+    if event.name == "exception" and event.context["severity"] == _FATAL:
+        return state if state is JobState.INACTIVE else JobState.CLEANUP
+    return _NEXT.get(event.name, {}).get(state, state)
 
 
 class _Demand(msgspec.Struct, frozen=True):
@@ -132,12 +157,13 @@ class JournalJob(msgspec.Struct):
         Events that change nothing here are ignored, as are events that RFC 21 does not
         expect in this state.
         """
-        change = _CHANGES.get(event.name)
-        if change is None or not changes_job(event):
+        if event.name not in EVENTS or not changes_job(event):
             return
         self._view = None
         try:
-            change(self, event)
+            if event.name in _CHANGES:
+                _CHANGES[event.name](self, event)
+            self.state = next_state(self.state, event)
             if event.name == "alloc" and allocation is not None:
                 self.ranks = self.ran_on = allocation.ranks
         except MALFORMED as error:
@@ -239,10 +265,6 @@ def _submit(job: JournalJob, event: JournalEvent) -> None:
     job.held_at_submit = job.urgency == 0
 
 
-def _validate(job: JournalJob, _event: JournalEvent) -> None:
-    job.state = JobState.DEPEND
-
-
 def _dependency_add(job: JournalJob, event: JournalEvent) -> None:
     name = str(event.context["description"])
     if name in LIMIT_DEPENDENCIES and name not in job.dependencies:
@@ -256,25 +278,17 @@ def _dependency_remove(job: JournalJob, event: JournalEvent) -> None:
 
 def _depend(job: JournalJob, event: JournalEvent) -> None:
     if job.state is JobState.DEPEND:
-        job.state = JobState.PRIORITY
         job.t_eligible = event.timestamp
 
 
 def _priority(job: JournalJob, event: JournalEvent) -> None:
     if job.state in _WAITING:
         job.priority = int(event.context["priority"])
-        job.state = JobState.SCHED
-
-
-def _back_to_priority(job: JournalJob, _event: JournalEvent) -> None:
-    if job.state is JobState.SCHED:
-        job.state = JobState.PRIORITY
 
 
 def _urgency(job: JournalJob, event: JournalEvent) -> None:
     job.urgency = int(event.context["urgency"])
     job.held_at_submit = False
-    _back_to_priority(job, event)
 
 
 def _jobspec_update(job: JournalJob, event: JournalEvent) -> None:
@@ -287,12 +301,6 @@ def _jobspec_update(job: JournalJob, event: JournalEvent) -> None:
         place[last] = value
     job.jobspec = msgspec.json.encode(spec)
     job.demand = _demand(spec)
-    _back_to_priority(job, event)
-
-
-def _alloc(job: JournalJob, _event: JournalEvent) -> None:
-    if job.state is JobState.SCHED:
-        job.state = JobState.RUN
 
 
 def _prolog_start(job: JournalJob, event: JournalEvent) -> None:
@@ -329,8 +337,6 @@ def _start(job: JournalJob, event: JournalEvent) -> None:
 def _finish(job: JournalJob, event: JournalEvent) -> None:
     job.t_finish = event.timestamp
     job.succeeded = event.context["status"] == 0 and not job.fatal
-    if job.state is JobState.RUN:
-        job.state = JobState.CLEANUP
 
 
 def _exception(job: JournalJob, event: JournalEvent) -> None:
@@ -338,15 +344,9 @@ def _exception(job: JournalJob, event: JournalEvent) -> None:
         kind, note = str(event.context["type"]), str(event.context.get("note", ""))
         if not job.fatal:
             job.fatal, job.lost_node = kind, lost_node(kind, note)
-        job.state = JobState.CLEANUP
 
 
 def _free(job: JournalJob, _event: JournalEvent) -> None:
-    job.ranks = frozenset()
-
-
-def _clean(job: JournalJob, _event: JournalEvent) -> None:
-    job.state = JobState.INACTIVE
     job.ranks = frozenset()
 
 
@@ -356,15 +356,12 @@ def _annotations(job: JournalJob, _event: JournalEvent) -> None:
 
 _CHANGES: Mapping[str, Callable[[JournalJob, JournalEvent], None]] = {
     "submit": _submit,
-    "validate": _validate,
     "dependency-add": _dependency_add,
     "dependency-remove": _dependency_remove,
     "depend": _depend,
     "priority": _priority,
     "urgency": _urgency,
     "jobspec-update": _jobspec_update,
-    "flux-restart": _back_to_priority,
-    "alloc": _alloc,
     "prolog-start": _prolog_start,
     "prolog-finish": _prolog_finish,
     "epilog-start": _epilog_start,
@@ -373,7 +370,7 @@ _CHANGES: Mapping[str, Callable[[JournalJob, JournalEvent], None]] = {
     "finish": _finish,
     "exception": _exception,
     "free": _free,
-    "clean": _clean,
+    "clean": _free,
+    "invalidate": _free,
     _ANNOTATIONS: _annotations,
-    "invalidate": _clean,  # refused after all; there is no such job
 }

@@ -16,12 +16,12 @@ import msgspec
 
 from burst.decode import json_decoder
 from burst.errors import MALFORMED, JobspecError
-from burst.flux.job_state import JournalEvent
+from burst.flux.job_state import JournalEvent, next_state
 from burst.lead import QueueListener
 from burst.model.active_job import LONGEST_NAME, ActiveJob
 from burst.model.constraint import canonical
 from burst.model.jobid import JobId
-from burst.model.lead import JobState
+from burst.model.lead import ALLOCATED
 from burst.model.request import ResourceRequest, parse_request
 from burst.model.resource_set import ResourceSet
 from burst.model.shape import Shape
@@ -93,7 +93,7 @@ class QueueTable:
                 return
             job = _new_job(JobId(number), bytes(jobspec))
         change = _change(job, events)
-        if allocation is not None and change.get("state") is JobState.RUN:
+        if allocation is not None and change.get("state") in ALLOCATED:
             change["taken"] = _shapes(allocation)
         after = msgspec.structs.replace(job, **change) if change else job
         if any(event.name in _OVER for event in events):
@@ -107,16 +107,16 @@ class QueueTable:
 def _change(job: ActiveJob, events: Sequence[JournalEvent]) -> Change:
     """Return what the events change of a job."""
     change: Change = {}
+    state = job.state
     for event in events:
-        happened = _CHANGES.get(event.name)
-        if happened is None:
-            continue
         try:
-            happened(job, change, event)
+            if event.name in _CHANGES:
+                _CHANGES[event.name](job, change, event)
+            state = next_state(state, event)
         except (JobspecError, *MALFORMED):
             # Its place in line is not known; it is shown as held.
             change["priority"] = 0
-    return change
+    return change if state is job.state else {**change, "state": state}
 
 
 def _new_job(number: JobId, text: bytes) -> ActiveJob:
@@ -180,22 +180,10 @@ def _shapes(allocation: ResourceSet) -> dict[int, Shape]:
 
 def _submit(_job: ActiveJob, change: Change, event: JournalEvent) -> None:
     change["userid"] = int(event.context["userid"])
-    change["state"] = JobState.DEPEND
 
 
-def _depend(_job: ActiveJob, change: Change, _event: JournalEvent) -> None:
-    change["state"] = JobState.PRIORITY
-
-
-def _priority(job: ActiveJob, change: Change, event: JournalEvent) -> None:
-    if change.get("state", job.state) in {JobState.PRIORITY, JobState.SCHED}:
-        change["state"] = JobState.SCHED
+def _priority(_job: ActiveJob, change: Change, event: JournalEvent) -> None:
     change["priority"] = int(event.context["priority"])
-
-
-def _back_to_priority(job: ActiveJob, change: Change, _event: JournalEvent) -> None:
-    if change.get("state", job.state) is JobState.SCHED:
-        change["state"] = JobState.PRIORITY
 
 
 def _jobspec_update(job: ActiveJob, change: Change, event: JournalEvent) -> None:
@@ -208,12 +196,6 @@ def _jobspec_update(job: ActiveJob, change: Change, event: JournalEvent) -> None
             constraint = canonical(value) if value else ""
             request = msgspec.structs.replace(job.request, constraint=constraint)
             change["request"] = request
-    _back_to_priority(job, change, event)
-
-
-def _alloc(_job: ActiveJob, change: Change, event: JournalEvent) -> None:
-    change["state"] = JobState.RUN
-    change["t_start"] = event.timestamp
 
 
 def _start(_job: ActiveJob, change: Change, event: JournalEvent) -> None:
@@ -232,12 +214,9 @@ def _over(job: ActiveJob, change: Change, event: JournalEvent) -> None:
 
 _CHANGES: Mapping[str, Callable[[ActiveJob, Change, JournalEvent], None]] = {
     "submit": _submit,
-    "depend": _depend,
     "priority": _priority,
-    "urgency": _back_to_priority,
     "jobspec-update": _jobspec_update,
-    "flux-restart": _back_to_priority,
-    "alloc": _alloc,
+    "alloc": _start,  # so that a job with a prolog has a start, too
     "start": _start,
     "finish": _finish,
     "free": _over,

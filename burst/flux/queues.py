@@ -11,7 +11,6 @@ is removed.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
@@ -87,12 +86,11 @@ def enqueue_jobs(client: RpcClient) -> None:
             queue,
         )
     for job, why in list(failures.items())[:_NAMED]:
-        log.say(
+        log.warn(
             "%s is in no queue and never starts: %s; cancel it, and have its user"
             " submit it again",
             format_f58(job),
             why,
-            level=logging.WARNING,
         )
 
 

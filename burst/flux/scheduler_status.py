@@ -10,7 +10,6 @@ scheduler has been asked again.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
@@ -224,14 +223,13 @@ class LostFrees:
 
     def _tell(self, ranks: frozenset[int], reload: Callable[[], str]) -> None:
         if ranks - self._told:
-            log.say(
+            log.warn(
                 "the scheduler has cores of ranks %s allocated for %s, and the job"
                 " manager has no job there: they count as unused, but get no jobs until"
                 " the scheduler is loaded again: %s",
                 format_idset(ranks),
                 format_fsd(self._limit_s),
                 reload(),
-                level=logging.WARNING,
             )
         self._told = ranks
 

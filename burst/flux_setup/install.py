@@ -18,7 +18,7 @@ import msgspec
 from burst.decode import from_json
 from burst.errors import ConfigError
 from burst.kits.atomic_file import advice_on, write_atomically
-from burst.kits.open_to_users import make_open_directory
+from burst.kits.path_rights import make_open_directory
 
 LIST = "burst-setup.json"
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import ClassVar, Generic, NoReturn, Protocol, TypeVar
 
 from burst.errors import NotFound, ProviderError
-from burst.kits.examine_lead import examine_lead
+from burst.kits.examine_nodes import examine_lead, examine_shared_dir
 from burst.kits.job_tasks import (
     JobTasks,
     check_spec,
@@ -25,7 +25,6 @@ from burst.kits.job_tasks import (
 )
 from burst.kits.node_settings import OFFER, NodeSettings
 from burst.kits.private_dir import PrivateDirectory, disk_errors, is_safe_name
-from burst.kits.shared_dir import examine_shared_dir
 from burst.model.finding import Finding, wrong
 from burst.model.lead import LeadIdentity
 from burst.provider import (

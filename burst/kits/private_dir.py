@@ -28,7 +28,7 @@ import msgspec
 from burst.decode import from_json
 from burst.errors import InsufficientCapacity, ProviderError, Refused, Transient
 from burst.kits.atomic_file import NO_ROOM
-from burst.kits.open_to_users import let_pass
+from burst.kits.path_rights import let_pass
 from burst.kits.user_names import user_name
 
 _T = TypeVar("_T")

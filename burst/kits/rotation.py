@@ -20,7 +20,7 @@ from burst.errors import CertificateError
 from burst.kits import certificate
 from burst.kits.atomic_file import write_atomically
 from burst.kits.certificate import Certificate
-from burst.kits.changeable import first_changeable
+from burst.kits.path_rights import first_changeable
 from burst.model.lead import LeadIdentity
 
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Reads secrets, such as a token, from files that nobody else can read."""
+"""Reads secrets from files: a token that nobody else can read, the key of a munged."""
 
 from __future__ import annotations
 
 import os
 import stat
+from pathlib import Path
 
-from burst.errors import ConfigError
+from burst.errors import ConfigError, Refused
 
 SHORTEST = 16
 """The least length of a token, in characters. `openssl rand -hex 32` makes one of
@@ -68,3 +69,25 @@ def _check_file(found: os.stat_result, where: str, advice: str) -> None:
             f"{where}: others may read it, or it belongs to another user",
             _GIVE_IT,
         )
+
+
+# The sizes in bytes that munged accepts.
+_LEAST, _MOST = 32, 1024
+
+
+def read_munge_key(path: str) -> bytes:
+    """Return the key in the file that the setting `munge_key` names. Raises Refused."""
+    try:
+        key = Path(path).read_bytes()
+    except OSError as error:
+        raise Refused(
+            f"munge_key: {path} cannot be read: {error.strerror}",
+            "copy the lead's key to a file that only the daemon's user can read",
+        ) from error
+    if not _LEAST <= len(key) <= _MOST:
+        raise Refused(
+            f"munge_key: {path} has {len(key)} bytes, and a munge key has {_LEAST} to"
+            f" {_MOST}",
+            "name the file that the lead's munged reads",
+        )
+    return key

@@ -15,19 +15,21 @@ import msgspec
 
 from burst.errors import ConfigError
 from burst.flux_setup.config_files import read_text
-from burst.lead_setup.gateways import with_gateways
-from burst.lead_setup.lead_config import LeadConfig, read_config, read_lead
+from burst.lead_setup.lead_config import (
+    LeadConfig,
+    declared_resources,
+    read_config,
+    read_lead,
+    read_resources,
+    resource_entry,
+)
 from burst.lead_setup.lead_files import slot_entries, with_group
 from burst.lead_setup.lead_plan import (
     DEFAULT_PORT,
     HostGroup,
     PlannedSlot,
     resolve_slots,
-)
-from burst.lead_setup.lead_resources import (
-    declared_resources,
-    read_resources,
-    resource_entry,
+    with_gateways,
 )
 from burst.lead_setup.site_files import replace_files
 from burst.lead_setup.toml_edits import add_entries, set_key

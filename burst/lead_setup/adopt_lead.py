@@ -14,7 +14,7 @@ from burst.config import IntakeSettings, Mode, Settings, load
 from burst.errors import ConfigError
 from burst.flux_setup.site_tables import check_names, site_tables
 from burst.kits.atomic_file import advice_on, write_atomically
-from burst.kits.open_to_users import make_open_directory
+from burst.kits.path_rights import make_open_directory
 from burst.lead_setup.add_slots import (
     AddedSlot,
     SlotPlan,
@@ -23,8 +23,9 @@ from burst.lead_setup.add_slots import (
     without_resources,
 )
 from burst.lead_setup.init_lead import intake_text, settings_text
+from burst.lead_setup.intake_files import DAEMON_UNIT
 from burst.lead_setup.kept_settings import lacking_slots, unlike_choice
-from burst.lead_setup.lead_config import read_lead
+from burst.lead_setup.lead_config import declared_resources, lent_hosts, read_lead
 from burst.lead_setup.lead_plan import (
     DEFAULT_PORT,
     HostGroup,
@@ -33,7 +34,6 @@ from burst.lead_setup.lead_plan import (
     resolve_plan,
     resolve_slots,
 )
-from burst.lead_setup.lead_resources import declared_resources, lent_hosts
 from burst.lead_setup.provider_table import tell_to_fill_in
 from burst.lead_setup.site_files import (
     AdoptionRecord,
@@ -41,7 +41,6 @@ from burst.lead_setup.site_files import (
     read_record,
     replace_files,
 )
-from burst.lead_setup.system_files import DAEMON_UNIT
 from burst.lead_setup.system_lead import install_unit
 from burst.lead_setup.system_units import USUAL_URI, SystemPlaces, daemon_unit
 from burst.model.confinement import LENT

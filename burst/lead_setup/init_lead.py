@@ -15,7 +15,11 @@ from burst.flux_setup.install import LIST, plan_files
 from burst.flux_setup.setup_files import IntakeChoice
 from burst.kits import certificate
 from burst.kits.atomic_file import write_atomically
-from burst.lead_setup.intake_files import install_with_daemon
+from burst.lead_setup.intake_files import (
+    SystemChoice,
+    install_system,
+    install_with_daemon,
+)
 from burst.lead_setup.kept_settings import unlike_plan
 from burst.lead_setup.lead_files import (
     LeadExtras,
@@ -26,7 +30,6 @@ from burst.lead_setup.lead_files import (
 from burst.lead_setup.lead_plan import HostGroup, LeadPlan, resolve_plan
 from burst.lead_setup.provider_table import provider_table, tell_to_fill_in
 from burst.lead_setup.start_files import StartFiles, write_start_files
-from burst.lead_setup.system_files import SystemChoice, install_system
 from burst.model.ranks import format_hostlist
 from burst.model.shape import Shape
 from burst.provider_type import NodesRequest, TableRequest, provider_type

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""This machine as a lead's own node: its name, its cores, its GPUs."""
+"""This machine as a lead's own node: its name, its cores, its GPUs, a free port."""
 
 from __future__ import annotations
 
 import os
+import secrets
 import socket
 from collections.abc import Collection
 from pathlib import Path
@@ -49,3 +50,21 @@ def _count_gpus(root: Path) -> int:
     # CPUs are nodes there too, with the id 0.
     nodes = root.glob("sys/class/kfd/kfd/topology/nodes/*/gpu_id")
     return nvidia + sum(node.read_text().strip() not in {"", "0"} for node in nodes)
+
+
+# Below the ports that Linux gives to connections and to sockets that ask for any
+# (32768 and above, ip(7)), and below Kubernetes' NodePorts: one of those may be taken
+# in the second between the choice of a port and the start of the lead.
+_FIRST, _LAST = 20_000, 29_999
+
+
+def free_port() -> int:
+    """Return a port that is free on all addresses of this host now."""
+    while True:
+        port = _FIRST + secrets.randbelow(_LAST - _FIRST + 1)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("", port))
+            except OSError:
+                continue
+            return port

@@ -21,7 +21,7 @@ import msgspec
 from burst.decode import from_json
 from burst.errors import ConfigError
 from burst.kits.atomic_file import advice_on, write_atomically
-from burst.kits.changeable import first_changeable
+from burst.kits.path_rights import first_changeable
 
 RECORD = "burst-adopt.json"
 

@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Writes two scripts of a lead: `start` starts it, `env` is for shells that use it."""
+"""Writes what starts a lead and its daemon: scripts, and a unit of systemd.
+
+`start` starts the lead, `env` is for shells that use it. Flux runs the programs in
+FLUX_RC_EXTRA/rc1.d at the end of rc1, on every rank that has them, and waits for them
+(flux-broker(1)); systemd restarts what fails, systemd.unit(5).
+"""
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from burst.kits.atomic_file import write_atomically
+from burst.kits.own_command import own_command
 
 _START = """\
 #!/bin/sh
@@ -73,3 +80,106 @@ def write_start_files(
     lines = (f"export {key}={shlex.quote(value)}" for key, value in values.items())
     write_atomically(found.env, _ENV.format(path=env, lines="\n".join(lines)))
     return found
+
+
+# A broker removes all SLURM_* from what it runs. SLURM_JWT is left out: a secret.
+_REMOVED = ("SLURM_CONF", "SLURM_CONF_SERVER")
+_SCRIPT = """\
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Starts the daemon with the lead's broker, and again if it fails. One that lost its
+# lead looks for it for 5 minutes; the lock keeps a second one waiting meanwhile.
+# The lock's file has a line for each stop in order: what waited then starts nothing.
+[ "$(flux getattr rank)" = 0 ] || exit 0
+(
+    stops=$(wc -l <{lock})
+    flock 9 || exit 1
+    [ "$(wc -l <{lock})" = "$stops" ] || exit 0
+    until {daemon} 9>&- >>{log} 2>&1; do
+        flux getattr rank >/dev/null 2>&1 || exit 0
+        sleep 5
+    done
+    echo stopped >&9
+) 9>>{lock} </dev/null >/dev/null 2>&1 &
+"""
+_QUEUES = """\
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Starts the queue of jobs that do not burst. Named queues are stopped when an instance
+# starts for the first time, and later as somebody has left them: so only once.
+[ "$(flux getattr rank)" = 0 ] || exit 0
+[ -e {once} ] && exit 0
+if flux queue start --quiet --queue={queue}; then touch {once}; fi
+"""
+_UNIT = """\
+# SPDX-License-Identifier: MIT
+# For a lead that systemd starts: instead of rc1.d/burst-daemon, so leave FLUX_RC_EXTRA
+# out of its environment then. Goes to /etc/systemd/system. If the lead's socket is not
+# that of the system instance, set FLUX_URI by `systemctl edit burst`.
+[Unit]
+Description=Lends nodes to a Flux instance
+After=flux.service
+PartOf=flux.service
+
+[Service]
+# Started once the daemon serves the lead, for which it may wait ([deadlines] lead).
+Type=notify
+TimeoutStartSec=infinity
+# The owner of the lead: nobody else can be its daemon.
+User={user}
+{before}ExecStart={daemon}
+ExecReload=/bin/kill -HUP $MAINPID
+# Local followers are in this unit's control group, and outlive the daemon.
+KillMode=process
+Restart=on-failure
+RestartSec=5s
+
+[Install]
+WantedBy=flux.service
+"""
+
+
+def rc1_daemon_script(directory: Path) -> str:
+    """Return a program for rc1.d that starts the daemon of the lead in `directory`.
+
+    The daemon finds the Slurm that the environment of this process names.
+    """
+    return _SCRIPT.format(
+        daemon=shlex.join([*env_for_slurm(), *_command(directory)]),
+        log=shlex.quote(str(directory / "daemon.log")),
+        lock=shlex.quote(str(directory / "daemon.lock")),
+    )
+
+
+def env_for_slurm() -> list[str]:
+    """Return words before a command that a broker starts, so that it finds our Slurm.
+
+    Empty if nothing in the environment of this process names one.
+    """
+    given = [f"{name}={os.environ[name]}" for name in _REMOVED if name in os.environ]
+    return ["env", *given] if given else []
+
+
+def rc1_queue_script(state: Path, queue: str) -> str:
+    """Return a program for rc1.d that starts, once, the queue for own nodes.
+
+    `state` is the lead's state directory.
+    """
+    once = state / f"started-{queue}"
+    return _QUEUES.format(once=shlex.quote(str(once)), queue=shlex.quote(queue))
+
+
+def systemd_unit(directory: Path, user: str, before: Path | None = None) -> str:
+    """Return a unit of systemd that runs the daemon as `user`.
+
+    `before` is a program to run ahead of the daemon.
+    """
+    return _UNIT.format(
+        user=user,
+        daemon=shlex.join(_command(directory)),
+        before=f"ExecStartPre={shlex.quote(str(before))}\n" if before else "",
+    )
+
+
+def _command(directory: Path) -> list[str]:
+    return own_command("daemon", "-c", str(directory / "burst.toml"))

@@ -15,17 +15,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from burst.errors import ConfigError, ProviderError
-from burst.kits.open_to_users import first_closed, make_open_directory
+from burst.kits.path_rights import first_closed, make_open_directory
 from burst.kits.program import run
 from burst.lead_setup.init_lead import InitializedLead, init_lead
-from burst.lead_setup.lead_plan import LeadPlan
-from burst.lead_setup.site_files import check_places
-from burst.lead_setup.system_files import (
+from burst.lead_setup.intake_files import (
     BROKER_UNIT,
     DAEMON_UNIT,
     SystemChoice,
     staged_name,
 )
+from burst.lead_setup.lead_plan import LeadPlan
+from burst.lead_setup.site_files import check_places
 from burst.lead_setup.system_units import SystemPlaces
 
 UNITS = Path("/etc/systemd/system")

@@ -20,8 +20,8 @@ from burst.flux_setup.install import Change, FileStep, apply_files, plan_files
 from burst.flux_setup.setup_files import LEAD_PIECE
 from burst.flux_setup.site_tables import check_frobnicator_unused
 from burst.lead_setup.add_slots import declared_hosts
-from burst.lead_setup.lead_config import read_lead
-from burst.lead_setup.lead_resources import read_resources, shapes_of_entries
+from burst.lead_setup.intake_files import DAEMON_UNIT
+from burst.lead_setup.lead_config import read_lead, read_resources, shapes_of_entries
 from burst.lead_setup.site_files import (
     AdoptionRecord,
     ChangedFile,
@@ -31,7 +31,6 @@ from burst.lead_setup.site_files import (
     record_path,
     rewrite,
 )
-from burst.lead_setup.system_files import DAEMON_UNIT
 from burst.lead_setup.system_lead import UNITS
 from burst.lead_setup.system_units import USUAL_URI
 from burst.model.ranks import format_hostlist, parse_hostlist

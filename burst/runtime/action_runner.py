@@ -90,10 +90,10 @@ class ActionRunner:
             except LeadGone:
                 raise
             except Unreadable as error:
-                log.say("%s; the daemon asks again later", error, level=logging.WARNING)
+                log.warn("%s; the daemon asks again later", error)
                 unanswered.append(action)
             except BurstError as error:
-                log.say("%s", error, level=logging.WARNING)
+                log.warn("%s", error)
         return unanswered
 
     def _ask_provider(
@@ -208,13 +208,7 @@ class ActionRunner:
 
     def _report(self, what: str, failures: JobFailures) -> None:
         for job, why in failures.items():
-            log.say(
-                "the lead did not %s job %s: %s",
-                what,
-                format_f58(job),
-                why,
-                level=logging.WARNING,
-            )
+            log.warn("the lead did not %s job %s: %s", what, format_f58(job), why)
 
 
 def _needs_lead(action: Action, records: Records) -> bool:

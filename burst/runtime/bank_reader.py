@@ -7,7 +7,6 @@ are not verified.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 
@@ -126,7 +125,7 @@ class BankReader:
     def _say(self, trouble: str) -> None:
         """Log what changed."""
         if trouble and trouble != self._said:
-            log.say("banks are not verified: %s", trouble, level=logging.WARNING)
+            log.warn("banks are not verified: %s", trouble)
         elif self._said and not trouble:
             log.say("banks are verified again")
         self._said = trouble

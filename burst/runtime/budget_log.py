@@ -7,7 +7,6 @@ a new budget, those are logged whose use is that high already.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection
 
 from burst import log
@@ -50,12 +49,11 @@ def log_new_budgets(
 def _log(state: BudgetState) -> None:
     # A budget with the limit 0 is logged when the settings are read.
     if state.limit:
-        log.say(
+        log.warn(
             "budget %s: %s of %s is settled or reserved, %s is left until %s",
             state.budget,
             format_money(state.used),
             format_money(state.limit),
             format_money(state.left),
             moment(state.window.ends),
-            level=logging.WARNING,
         )

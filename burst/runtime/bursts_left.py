@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import logging
 import shlex
 from pathlib import Path
 
@@ -68,13 +67,12 @@ class BurstsLeft(msgspec.Struct, frozen=True, kw_only=True):
         late = (
             "they are taken down" if self._reaps else "they stay until you delete them"
         )
-        log.say(
+        log.warn(
             "live bursts: %s; they go on if the lead is back within %s; if it is not,"
             " %s",
             names,
             limit,
             late,
-            level=logging.WARNING,
         )
         if not self._reaps:
             self.say_commands()
@@ -107,7 +105,7 @@ class BurstsLeft(msgspec.Struct, frozen=True, kw_only=True):
         try:
             providers = load(self.settings, self.owner)
         except BurstError as error:
-            log.say("%s", error, level=logging.WARNING)
+            log.warn("%s", error)
             return self.bursts
         # Those with a call under way come last: it may hang for all of the time.
         busy = {name for name in providers if lines.of(name).busy}
@@ -128,12 +126,8 @@ class BurstsLeft(msgspec.Struct, frozen=True, kw_only=True):
             how = f"without the lead: {self._command(provider)}"
             if provider not in self.listed:
                 how = "start the lead and its daemon again: its type needs the lead"
-            log.say(
-                "%s of provider %s: to delete what is left, %s",
-                names,
-                provider,
-                how,
-                level=logging.WARNING,
+            log.warn(
+                "%s of provider %s: to delete what is left, %s", names, provider, how
             )
 
     def _command(self, provider: str) -> str:

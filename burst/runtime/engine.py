@@ -46,7 +46,7 @@ from burst.model.lead import LeadView
 from burst.runtime.action_runner import ActionRunner
 from burst.runtime.budget_log import log_budget_changes, log_new_budgets
 from burst.runtime.clock import ClockMark
-from burst.runtime.engine_commands import EngineCommand, EngineCommands
+from burst.runtime.engine_commands import EngineCommand, EngineCommands, StandingKeeper
 from burst.runtime.engine_config import EngineConfig
 from burst.runtime.event_teller import EventTeller
 from burst.runtime.executor import Executor
@@ -57,7 +57,6 @@ from burst.runtime.poll_schedule import log_health_changes
 from burst.runtime.provider_tracker import ProviderTracker
 from burst.runtime.side_threads import NO_SIDE_THREADS, SideThreads
 from burst.runtime.snapshot import Snapshot
-from burst.runtime.standing_keeper import StandingKeeper
 from burst.runtime.start_teller import StartTeller
 from burst.runtime.stored_records import StoredRecords
 

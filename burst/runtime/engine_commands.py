@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+import math
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from typing import Any
 
+from burst import log
 from burst.config import Settings
+from burst.core.burst_requests import keep_minimums
 from burst.core.records import Records
+from burst.core.standing import minimums_at
 from burst.core.tick import TickResult
 from burst.core.world import World
 from burst.errors import BurstError
@@ -84,3 +88,34 @@ class EngineCommands:
 
 def _stopping() -> BurstError:
     return BurstError("the daemon is stopping", "try again")
+
+
+class StandingKeeper:
+    """Has the engine request the nodes that standing minimums lack; logs refusals.
+
+    It does so by a command, as a person would. Use from the engine's thread.
+    """
+
+    def __init__(self, post: Callable[..., Future[Any]]) -> None:
+        """`post` is `Engine.post`."""
+        self._post = post
+        self._again = -math.inf
+        self.refused: Mapping[str, str] = {}
+        """By the text of a standing minimum: why it lacks nodes."""
+
+    def ask(self, records: Records, settings: Settings, now: float) -> None:
+        """Have the tick request missing nodes; after a refusal, once per cadence."""
+        if all(each.missing(records) <= 0 for each in minimums_at(settings, now)):
+            self.refused = {}
+        elif not self.refused or not now < self._again:
+            self._again = now + settings.daemon.cadence
+            self._post(keep_minimums).add_done_callback(self._note)
+
+    def _note(self, answer: Future[dict[str, str]]) -> None:
+        error = answer.exception()
+        refused = {"the settings": str(error)} if error else answer.result()
+        for text, why in refused.items():
+            if self.refused.get(text) != why:
+                line = "standing minimum of %s is not met: %s"
+                log.warn(line, text, why)
+        self.refused = refused

@@ -8,7 +8,6 @@ their own that has a deadline.
 from __future__ import annotations
 
 import contextlib
-import logging
 import pwd
 import threading
 import time
@@ -83,9 +82,9 @@ def make_config(
     made = {**kept, **load(only, identity.owner)}
     userids = find_userids(named_users(settings))
     for warning in find_rule_warnings(settings, userids, identity.queues):
-        log.say("%s", warning, level=logging.WARNING)
+        log.warn("%s", warning)
     for warning in budget_warnings(settings.budget, userids, time.time()):
-        log.say("%s", warning, level=logging.WARNING)
+        log.warn("%s", warning)
     return EngineConfig(
         settings=settings,
         userids=userids,

@@ -7,7 +7,6 @@ are left out, and so are events that come faster than they may be written.
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections import deque
@@ -129,11 +128,10 @@ class EventTeller:
 
     def _leave_alone(self, provider: str, why: str) -> None:
         self._alone[provider] = self._clock() + _ALONE_S
-        log.say(
+        log.warn(
             "provider %s cannot record events of its bursts: %s; bursts go on",
             provider,
             why,
-            level=logging.WARNING,
         )
 
 

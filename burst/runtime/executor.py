@@ -25,8 +25,7 @@ from burst.errors import (
     Transient,
 )
 from burst.provider_answers import LONGEST_WHY, storable
-from burst.runtime.call_line import CallLine, CallLines
-from burst.runtime.queued_call import QueuedCall
+from burst.runtime.call_line import CallLine, CallLines, QueuedCall
 
 Clock = Callable[[], float]
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import errno
 import io
-import logging
 import os
 import queue
 import threading
@@ -95,7 +94,7 @@ class JobRecorder:
                 self._write(msgspec.json.encode(event) + b"\n")
         except OSError as error:
             text = "jobs are not recorded until the daemon starts again: %s: %s"
-            log.say(text, self.path, error.strerror, level=logging.WARNING)
+            log.warn(text, self.path, error.strerror)
             while self._events.get():
                 pass
         self._file.close()

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 
 from burst import log
@@ -49,7 +48,7 @@ class LeadReader:
             self.trouble = str(error)
             # Logged once, not in each tick.
             if self.trouble != before:
-                log.say("the lead cannot be read: %s", error, level=logging.WARNING)
+                log.warn("the lead cannot be read: %s", error)
             return None
         if before not in ("", _UNREAD):
             log.say("the lead can be read again")

@@ -67,7 +67,7 @@ class LeadUpkeep:
         except LeadGone:
             raise
         except (Denied, LeadError) as error:
-            log.say("%s; the daemon asks again later", error, level=logging.WARNING)
+            log.warn("%s; the daemon asks again later", error)
 
     def _release(self, records: Records, view: LeadView) -> None:
         """Release again the jobs that `burst release` named and that are still held.
@@ -101,7 +101,7 @@ class LeadUpkeep:
         except Unreadable:
             raise
         except (ConfigError, LeadError) as error:
-            log.say("%s", error, level=logging.WARNING)
+            log.warn("%s", error)
 
     def _check_users_apart(self, now: float) -> None:
         """Check once per `[daemon] cadence` that the lead keeps users apart.
@@ -143,7 +143,7 @@ class LeadUpkeep:
         except LeadError as error:
             self._lent = now, None
             if str(error) != self._lent_trouble:
-                log.say("%s", error, level=logging.WARNING)
+                log.warn("%s", error)
             self._lent_trouble = str(error)
         else:
             self._lent, self._lent_trouble = (now, current), ""

@@ -7,7 +7,6 @@ is on its way when the daemon dies, the next daemon tells it again, with the sam
 
 from __future__ import annotations
 
-import logging
 import socket
 from collections.abc import Callable, Mapping
 
@@ -92,7 +91,7 @@ class Notifier:
                 "cannot read which notices were sent; those that last are sent again:"
                 " %s"
             )
-            log.say(text, error, level=logging.WARNING)
+            log.warn(text, error)
             self._told = {}
         self._stored = {name: dict(told) for name, told in self._told.items()}
 
@@ -170,7 +169,7 @@ class Notifier:
                 self._troubles[name] = sent.why
                 if sent.why != before:
                     text = "notice %s could not be sent: %s; it is tried again"
-                    log.say(text, sent.name, sent.why, level=logging.WARNING)
+                    log.warn(text, sent.name, sent.why)
                 continue
             if self._troubles.pop(name, ""):
                 log.say("notices are sent again by notify.%s", name)

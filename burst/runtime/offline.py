@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Mapping
 
@@ -161,7 +160,7 @@ def _look(lead: Lead, records: Records) -> LeadView | None:
     except Unreadable as error:
         # Urgencies can be set all the same, such as while no scheduler is loaded.
         told = "only jobs on record are released, as the lead cannot be read: %s"
-        log.say(told, error, level=logging.WARNING)
+        log.warn(told, error)
         return None
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import queue
 from collections.abc import Iterable, Mapping
@@ -45,13 +44,12 @@ class OrphanReaper:
             if now - self._suspects[key] < SURE_AFTER or key in self._going:
                 continue
             self._suspects[key] = now
-            log.say(
+            log.warn(
                 "%s: orphan of provider %s: %s; burst gc lists it, with --yes it"
                 " deletes it",
                 orphan.burst,
                 orphan.provider,
                 orphan.why,
-                level=logging.WARNING,
             )
         while not self._asked.empty():
             self._begin(self._asked.get())

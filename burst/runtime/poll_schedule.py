@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 
 from burst import log
@@ -111,7 +110,7 @@ class PollSchedule:
             log.failure("provider %s: %s", self._provider, trouble, error=error)
         else:
             text = "provider %s: %s"
-            log.say(text, self._provider, trouble, level=logging.WARNING)
+            log.warn(text, self._provider, trouble)
 
 
 def log_health_changes(
@@ -123,21 +122,19 @@ def log_health_changes(
     for name in sorted(before.keys() | after.keys()):
         was, is_ = before.get(name, Health()), after.get(name, Health())
         if is_.disabled and is_.disabled != was.disabled:
-            log.say(
+            log.warn(
                 "provider %s is disabled: %s; burst enable %s enables it again",
                 name,
                 is_.disabled,
                 name,
-                level=logging.WARNING,
             )
         elif is_.until and not was.until:
-            log.say(
+            log.warn(
                 "provider %s failed %d times in a row: it gets no new bursts for now;"
                 " burst enable %s ends that",
                 name,
                 max(is_.failed.values()),
                 name,
-                level=logging.WARNING,
             )
         elif (was.disabled or was.until) and not (is_.disabled or is_.until):
             log.say("provider %s is used again", name)

@@ -16,8 +16,11 @@ from burst.config import ProviderTable, Settings, convert
 from burst.config.standing import check_standing
 from burst.errors import BurstError, ConfigError
 from burst.extensions import find_point, package_of
+from burst.model.burst import BurstId
+from burst.model.lead import LeadIdentity
 from burst.provider import OPTIONAL_METHODS, Provider
 from burst.provider_type import PROVIDERS, package_errors
+from burst.runtime.connect import owner_tag
 
 IMAGE = "image"
 """The ability of a provider whose bursts may have images of their own."""
@@ -177,3 +180,21 @@ def _checked(kind: Any, point: EntryPoint, where: str) -> type[Provider]:
             "a provider declares its keys as a msgspec.Struct",
         )
     return kind
+
+
+def access_commands(
+    settings: Settings, identity: LeadIdentity, provider: str, burst: BurstId
+) -> Sequence[str]:
+    """Return shell commands that give access to a burst; empty if there are none.
+
+    Raises ConfigError for a provider that these settings do not have.
+    """
+    table = settings.providers.get(provider)
+    if table is None:
+        raise ConfigError(
+            f"{burst} was made by provider {provider}, which these settings do not"
+            " have",
+            "name the daemon's settings file with -c",
+        )
+    owner = owner_tag(identity, settings.lead)
+    return load_provider(provider, table, owner).access(burst)

@@ -24,6 +24,7 @@ from burst.core.world import LastCall, ProviderView, repeat_at
 from burst.errors import BurstError, SpecRefused
 from burst.model.burst import Burst, BurstId, State
 from burst.provider import BurstSpec, Provider
+from burst.runtime.call_line import QueuedCall
 from burst.runtime.executor import CallResult, Executor
 from burst.runtime.last_call import (
     ProviderBurst,
@@ -32,7 +33,6 @@ from burst.runtime.last_call import (
     next_call,
 )
 from burst.runtime.poll_schedule import SHORTEST_PAUSE, PollSchedule
-from burst.runtime.queued_call import QueuedCall
 from burst.runtime.tally import Tally
 
 # Seconds between two calls of `offers`: offers change only when prices or quotas do.

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 
 from burst import log
@@ -52,7 +51,7 @@ class QueueFollower:
                 lead.follow_queue(None)
         except Unreadable as error:
             # The lead has begun, and goes on with it. If it is gone, a tick tells that.
-            log.say("all jobs are still being read: %s", error, level=logging.WARNING)
+            log.warn("all jobs are still being read: %s", error)
         finally:
             if before is not None and before is not recorder:
                 before.close()

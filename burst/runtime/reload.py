@@ -7,7 +7,6 @@ ticks meanwhile, and changes to the new settings between two ticks.
 
 from __future__ import annotations
 
-import logging
 import queue
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -144,22 +143,17 @@ class SettingsReloader:
         log.start(config.settings.daemon.log)
         log.say("reloaded %s; changed: %s", self._path, ", ".join(changed) or "nothing")
         for name in late:
-            log.say(
+            log.warn(
                 "provider %s has not returned from a call yet; its new settings count"
                 " once it has",
                 name,
-                level=logging.WARNING,
             )
         for future in reload.waiting:
             future.set_result({"changed": changed, "late": late})
 
     def _refuse(self, error: BurstError, waiting: list[Future[Row]]) -> None:
         told = self.with_file(error) if isinstance(error, ConfigError) else error
-        log.say(
-            "not reloaded, the old settings stay in use: %s",
-            told,
-            level=logging.WARNING,
-        )
+        log.warn("not reloaded, the old settings stay in use: %s", told)
         for future in waiting:
             future.set_exception(told)
 

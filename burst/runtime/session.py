@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import gc
-import logging
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -23,8 +22,6 @@ from burst.extensions import load_all, naming_package
 from burst.lead import Accounting, Lead, ServiceRequest, WholeQueue
 from burst.provider import Provider
 from burst.runtime import provider_registry
-from burst.runtime.access_watch import AccessWatch
-from burst.runtime.address_watch import AddressWatch
 from burst.runtime.bank_reader import BankReader
 from burst.runtime.call_line import CallLines
 from burst.runtime.clock import Clock
@@ -43,8 +40,8 @@ from burst.runtime.engine_config import (
 from burst.runtime.executor import ProviderWorkers
 from burst.runtime.forecaster import Forecaster
 from burst.runtime.lead_upkeep import prepare_intake
-from burst.runtime.ledger_archive import LedgerArchive, archive_path
-from burst.runtime.ledger_archiver import LedgerArchiver
+from burst.runtime.lead_watch import AccessWatch, AddressWatch
+from burst.runtime.ledger_archive import LedgerArchive, LedgerArchiver, archive_path
 from burst.runtime.notifier import Notifier
 from burst.runtime.queue_follower import QueueFollower
 from burst.runtime.service_answers import Row, describe_process
@@ -280,7 +277,7 @@ class Session:
                 with naming_package("burst.daemon", name):
                     package.close()
             except BurstError as error:
-                log.say("%s", error, level=logging.WARNING)
+                log.warn("%s", error)
         self._queue.close()
         if self._banks is not None:
             self._banks.close()
@@ -303,19 +300,17 @@ class Session:
 
     def _log_not_enabled(self) -> None:
         if not self.providers:
-            log.say(
+            log.warn(
                 "no provider is enabled, so no burst can be made: %s",
                 f"enable one in {self._path}"
                 if self._path
                 else f"no settings file was read ({LOOKED_FOR}); name one with -c",
-                level=logging.WARNING,
             )
         for name in providers_not_enabled(self.settings, self._records):
-            log.say(
+            log.warn(
                 "provider %s has live bursts but is not enabled: the daemon neither"
                 " observes nor deletes them; enable it until they are gone",
                 name,
-                level=logging.WARNING,
             )
 
     @property

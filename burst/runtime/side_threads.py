@@ -18,8 +18,7 @@ from burst.model.subuids import NO_SUBUIDS
 from burst.runtime.bank_reader import BankReader
 from burst.runtime.forecast_pass import Forecasts
 from burst.runtime.forecaster import Forecaster
-from burst.runtime.ledger_archive import LedgerArchive
-from burst.runtime.ledger_archiver import LedgerArchiver
+from burst.runtime.ledger_archive import LedgerArchive, LedgerArchiver
 from burst.runtime.notifier import Notifier
 from burst.runtime.record_store import RecordStore
 from burst.runtime.snapshot import Snapshot

@@ -9,7 +9,6 @@ written again only if the start has moved a lot.
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Mapping
 
@@ -87,7 +86,7 @@ class StartTeller:
             raise
         except (Denied, LeadError) as error:
             what = "jobs are not given their expected start: %s"
-            log.say(what, error, level=logging.WARNING)
+            log.warn(what, error)
 
     def _send(self, starts: Mapping[JobId, StartEstimate], now: float) -> None:
         if not isinstance(self._lead, StartHints):

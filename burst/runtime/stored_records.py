@@ -53,12 +53,11 @@ class StoredRecords:
         """
         self.now = self._stored = self.store.load(now, limits, clock)
         for key, why in self.now.unreadable.items():
-            log.say(
+            log.warn(
                 "record %s cannot be read: %s; its burst stays as it is until"
                 " burst down or burst gc --yes deletes it",
                 key,
                 why,
-                level=logging.WARNING,
             )
 
     def keep(self, result: TickResult, now: float) -> TickResult:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 
 from burst import log
@@ -41,6 +40,6 @@ class SubuidFile:
                     "they stay as they were" if self._known else "they count as users"
                 )
                 text = "cannot read subordinate user ids, so %s: %s"
-                log.say(text, what, error, level=logging.WARNING)
+                log.warn(text, what, error)
             self._state = str(error)
         return self._found

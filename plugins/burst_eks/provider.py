@@ -17,7 +17,7 @@ from burst.errors import Transient
 from burst.kits.kube import Cluster, Endpoint
 from burst.kits.pods import PodBursts, PodProvider, Tags, check_burst
 from burst.kits.pods.made_places import MadePlaces, ReachedClusters, describe_all
-from burst.kits.pods.status.kubectl_command import pods_command
+from burst.kits.pods.names import pods_command
 from burst.kits.resource_tags import distinct
 from burst.model.burst import BurstId
 from burst.model.event import Event

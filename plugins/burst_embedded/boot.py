@@ -18,7 +18,7 @@ from burst.errors import ConfigError
 from burst.kits import certificate
 from burst.kits.broker import expand_hosts
 from burst.kits.certificate import Certificate
-from burst.lead_setup import lead_resources
+from burst.lead_setup import lead_config
 from burst.model.lead import Bootstrap, HostEntry
 from burst.model.resource_set import ResourceSet, shape_of
 
@@ -95,7 +95,7 @@ def read_resources(path: Path, hosts: Sequence[HostEntry]) -> ResourceSet:
             " `burst lead init` writes it",
         )
     where = Path(source)
-    resources = lead_resources.read_resources(where)
+    resources = lead_config.read_resources(where)
     try:
         for node in resources.nodes:
             shape_of(node.children)

@@ -14,9 +14,8 @@ import zmq
 from zmq.utils.monitor import parse_monitor_message
 
 from burst.errors import ConfigError, LeadGone
-from burst.flux.handle import RequestMessage, ResponseMessage
+from burst.flux.handle import RequestMessage, ResponseMessage, submit_error
 from burst.flux.rpc import RequestFailed, RpcClient
-from burst.flux.submit_error import submit_error
 from burst.kits.broker import check_socket
 from burst_embedded.boot import BrokerConfig
 from burst_embedded.wire import GOODBYE, Message, calling_socket, decode

@@ -26,7 +26,7 @@ from burst.kits.pods import (
     check_burst,
 )
 from burst.kits.pods.made_places import ReachedClusters
-from burst.kits.pods.status.kubectl_command import pods_command
+from burst.kits.pods.names import pods_command
 from burst.kits.private_dir import PrivateDirectory, default_base, disk_errors
 from burst.model.burst import BurstId
 from burst.model.event import Event

@@ -9,7 +9,7 @@ from typing import ClassVar
 from burst.kits.kube import Cluster, choose_access, server_of
 from burst.kits.kube.cluster import REQUEST_S
 from burst.kits.pods import PodBursts, PodProvider, PodSettings
-from burst.kits.pods.status.kubectl_command import pods_command
+from burst.kits.pods.names import pods_command
 from burst.model.burst import BurstId
 
 

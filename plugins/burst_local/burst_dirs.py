@@ -24,7 +24,7 @@ import msgspec
 
 from burst.kits.atomic_file import write_atomically
 from burst.kits.join_errors import main_lines, read_log
-from burst.kits.open_to_users import let_pass
+from burst.kits.path_rights import let_pass
 from burst.kits.private_dir import PrivateDirectory, load_json
 from burst.model.burst import BurstId
 from burst.provider import BurstSpec

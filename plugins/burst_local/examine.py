@@ -10,7 +10,7 @@ from pathlib import Path
 
 from burst.errors import ConfigError, Refused
 from burst.kits.broker import check_socket
-from burst.kits.open_to_users import first_closed
+from burst.kits.path_rights import first_closed
 from burst.kits.program import flux_version
 from burst.kits.systemd_user import ENABLE_LINGER, has_bus
 from burst.model.finding import Finding, note, ok, wrong

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 
 from burst.errors import BurstError
-from burst.kits.examine_lead import examine_lead
-from burst.kits.munge_key import read_munge_key
+from burst.kits.examine_nodes import examine_lead
 from burst.kits.private_dir import PrivateDirectory
+from burst.kits.secret_file import read_munge_key
 from burst.model.finding import Finding, note, ok, wrong
 from burst.model.host import is_loopback
 from burst.model.lead import LeadIdentity

@@ -25,8 +25,8 @@ import msgspec
 from burst.decode import from_json
 from burst.errors import BurstError, Transient
 from burst.kits import followers
-from burst.kits.munge_key import read_munge_key
 from burst.kits.rotation import running_certificate
+from burst.kits.secret_file import read_munge_key
 from burst.provider import BurstSpec
 from burst_vm.handover import Handover, TokenRefused
 from burst_vm.settings import VmSettings

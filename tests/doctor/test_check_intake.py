@@ -11,7 +11,7 @@ from burst.config import IntakeSettings, Mode, Settings
 from burst.doctor.check_intake import check_intake
 from burst.doctor.collect_installed import frobnicators_here, read_installed
 from burst.doctor.facts import InstalledFacts, ReadFailure
-from burst.flux.boot_info import BootInfo
+from burst.flux.identity import BootInfo
 from burst.flux_setup.running_instance import RunningInstance
 from burst.flux_setup.setup_files import read_shipped
 from burst.model.scheduler import Scheduler

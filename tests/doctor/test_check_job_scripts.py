@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from burst.doctor.check_job_scripts import check_job_scripts
+from burst.doctor.check_config import check_job_scripts
 from tests.doctor.reading import NOTE, levels, said
 
 EXEC = {"imp": "/libexec/flux-imp"}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from burst.doctor.check_resources import check_resources
+from burst.doctor.check_config import check_resources
 from tests.builders import settings
 from tests.doctor.reading import NOTE, WRONG, levels, said
 

@@ -15,7 +15,7 @@ from burst.doctor.check_setup import (
     check_user,
 )
 from burst.doctor.facts import FluxFacts, LeadFacts, ReadFailure, SettingsFacts
-from burst.flux.boot_info import BootInfo
+from burst.flux.identity import BootInfo
 from burst.model.finding import Level
 from burst.model.lead import Bootstrap, HostEntry, LeadIdentity
 from burst.model.shape import Shape

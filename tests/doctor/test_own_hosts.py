@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from burst.doctor.check_intake import check_own_hosts
-from burst.doctor.collect_own_hosts import read_own_hosts
+from burst.doctor.collect_installed import read_own_hosts
 from burst.doctor.facts import OwnHostFacts, ReadFailure
 from burst.errors import Transient
 from burst.flux_setup.running_instance import RunningInstance, read_instance

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from burst.errors import LeadError
-from burst.flux.ended_jobs import read_ended
+from burst.flux.job_requests import read_ended
 from burst.flux.rpc import RequestFailed, RpcClient, ServiceMissing
 from burst.model.jobid import JobId
 from tests.flux.fake_handle import Answer, FakeHandle, Fault

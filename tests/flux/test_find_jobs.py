@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from burst.errors import LeadError
+from burst.flux.job_requests import find_jobs
 from burst.flux.rpc import RpcClient
-from burst.flux.submit import find_jobs
 from burst.lead import NewJob
 from tests.contract.submitting import ids, jobspec
 from tests.flux.fake_handle import Answer, FakeHandle, Fault

@@ -133,6 +133,14 @@ def test_a_run_from_its_allocation_to_its_end() -> None:
     assert len(following.told.over) == 1
 
 
+def test_a_job_with_a_fatal_exception_waits_no_more() -> None:
+    following = pending()
+    following.take(1, event("exception", type="note", severity=1))
+    assert picture_of(following.table.jobs()).pending
+    following.take(1, event("exception", type="cancel", severity=0))
+    assert not picture_of(following.table.jobs()).pending
+
+
 def test_a_job_whose_tasks_never_began() -> None:
     following = pending()
     following.take(1, event("alloc", 5.0), allocation=R)

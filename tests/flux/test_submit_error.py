@@ -8,7 +8,7 @@ import errno
 import pytest
 
 from burst.errors import JobRefused
-from burst.flux.submit_error import submit_error
+from burst.flux.handle import submit_error
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ from typing import Any
 from burst.errors import Transient
 from burst.kits.join_errors import explain_log
 from burst.kits.kube.kinds import Manifest
-from burst.kits.pods.status.container_log import ContainerLog, running_logs
-from burst.kits.pods.status.join_logs import JoinLogs
+from burst.kits.pods.status.container_log import ContainerLog, JoinLogs, running_logs
 
 REFUSED = "<7>overlay.debug[1]: parent sockevent tcp://10.0.0.1:8050 closed"
 JOINED = "<6>broker.info[1]: parent-ready: join->config-sync 4ms"

@@ -19,8 +19,7 @@ import pytest
 
 from burst.errors import Refused, Transient
 from burst.kits.kube import Cluster, Endpoint, Kubeconfig
-from burst.kits.kube.kinds import POD
-from burst.kits.kube.selection import Selection
+from burst.kits.kube.kinds import POD, Selection
 from tests.http.tls_proxy import copy, make_certificate, tls_proxy
 from tests.kits.kubeserver import kubeconfig
 from tests.support.servers import served

@@ -11,8 +11,7 @@ import urllib3
 
 from burst.errors import Refused, Transient
 from burst.kits.kube.api_stream import ApiStream
-from burst.kits.kube.kinds import POD
-from burst.kits.kube.selection import Selection
+from burst.kits.kube.kinds import POD, Selection
 from burst.kits.kube.watched_kind import Changes, WatchedKind
 from tests.kits.kubeserver import Said, Watch, as_line, cluster_of
 from tests.support.set_clock import SetClock
@@ -22,13 +21,18 @@ PODS = "/api/v1/namespaces/far/pods"
 FORBIDDEN = 403, {"kind": "Status", "reason": "Forbidden", "message": "cannot watch"}
 
 
-class Meta(msgspec.Struct):
-    name: str
+class Meta(msgspec.Struct, rename="camel"):
+    name: str = ""
     uid: str = ""
+    resource_version: str = ""
 
 
 class Pod(msgspec.Struct):
     metadata: Meta
+
+    @property
+    def version(self) -> str:
+        return self.metadata.resource_version
 
 
 class Watcher:

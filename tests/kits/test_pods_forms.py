@@ -13,7 +13,7 @@ from burst.config import Seconds, convert
 from burst.errors import ConfigError, Refused
 from burst.kits.kube.kinds import name_of
 from burst.kits.pods import OfferTable, PodSettings, Tags
-from burst.kits.pods.pod_offers import offers
+from burst.kits.pods.pod_provider import offers
 from burst.kits.pods.template.job import ENDLESS
 from burst.kits.pods.template.render import render
 from burst.model.lead import HostEntry

@@ -14,7 +14,7 @@ from burst.kits import certificate
 from burst.kits.kube.kinds import Manifest, name_of
 from burst.kits.pods import OfferTable, PodBursts, PodSettings
 from burst.kits.pods.names import HOSTS, ID, INDEX, PROGRAM
-from burst.kits.pods.pod_offers import offers
+from burst.kits.pods.pod_provider import offers
 from burst.kits.pods.status.burst_objects import group_by_burst
 from burst.kits.pods.status.describe import describe
 from burst.kits.pods.status.isolated_status import (

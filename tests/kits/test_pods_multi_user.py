@@ -15,8 +15,7 @@ from burst.errors import Refused
 from burst.kits.pods import CommandsTable, MultiUserTable, PodSettings
 from burst.kits.pods.diagnose.admission import advise, standard_of
 from burst.kits.pods.diagnose.examine import examine_lead
-from burst.kits.pods.pod_offers import offers
-from burst.kits.pods.pod_provider import check_burst
+from burst.kits.pods.pod_provider import check_burst, offers
 from burst.kits.pods.template.job import start_script
 from burst.kits.pods.template.multi_user import munged_script, prepare_script
 from burst.model.finding import Finding, Level

@@ -16,8 +16,7 @@ from burst.errors import (
     Refused,
     Transient,
 )
-from burst.kits.program import ErrorPattern, flux_version, run
-from burst.kits.program_output import read_output
+from burst.kits.program import ErrorPattern, flux_version, read_output, run
 from burst.model.version import major_minor
 from tests.support.fluxlead import needs_flux
 from tests.support.waiting import HANG_S, growing_limits, wait_until

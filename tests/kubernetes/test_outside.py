@@ -17,8 +17,8 @@ from burst.config import LeadSettings
 from burst.errors import BurstError, LeadError, Refused
 from burst.kits.kube import Cluster, Kubeconfig
 from burst.model.lead import LeadIdentity
-from burst.runtime.address_watch import AddressWatch
 from burst.runtime.lead_service import resolve_service
+from burst.runtime.lead_watch import AddressWatch
 from burst.testing import example_lead
 from tests.kubelab import fake
 from tests.kubernetes.bursts import Bursts

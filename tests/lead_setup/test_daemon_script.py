@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from burst.lead_setup.daemon_service import rc1_daemon_script
+from burst.lead_setup.start_files import rc1_daemon_script
 from tests.support.waiting import wait_until
 
 _DAEMON = """\

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from burst.lead_setup.daemon_service import systemd_unit
+from burst.lead_setup.start_files import systemd_unit
 from tests.support.commands import run_captured
 from tests.support.own_name import OWN_NAME
 

@@ -9,7 +9,7 @@ import pytest
 from burst.config import LeadSettings
 from burst.errors import LeadError
 from burst.model.lead import LeadIdentity
-from burst.runtime.address_watch import AddressWatch
+from burst.runtime.lead_watch import AddressWatch
 from tests.builders import T0, but, identity
 from tests.support.waiting import wait_until
 

@@ -13,7 +13,7 @@ from burst.config import parse
 from burst.daemon import Daemon
 from burst.errors import ConfigError, LeadError, LeadGone
 from burst.lead import Lead
-from burst.runtime.alive_file import AliveFile
+from burst.runtime.daemon_state import AliveFile
 from tests.fakes import FakeLead, WatchedLead
 
 OLD = 1000.0

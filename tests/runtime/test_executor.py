@@ -16,8 +16,8 @@ from burst.errors import (
     Transient,
 )
 from burst.model.burst import BurstId
+from burst.runtime.call_line import QueuedCall
 from burst.runtime.executor import ProviderWorkers, run_call
-from burst.runtime.queued_call import QueuedCall
 from burst.testing.fake import FakeProvider
 from tests.support.waiting import HANG_S, wait_until
 

@@ -17,8 +17,12 @@ from burst.core.worth.money import UNIT, Money
 from burst.errors import StoreError
 from burst.model.burst import BurstId
 from burst.model.jobid import JobId, format_f58
-from burst.runtime.ledger_archive import NAME, LedgerArchive, archive_path
-from burst.runtime.ledger_archiver import LedgerArchiver
+from burst.runtime.ledger_archive import (
+    NAME,
+    LedgerArchive,
+    LedgerArchiver,
+    archive_path,
+)
 from burst.runtime.side_threads import SideThreads
 from tests.builders import T0, but, identity
 from tests.runtime.asking import GUEST, Asking

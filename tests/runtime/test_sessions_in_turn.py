@@ -18,9 +18,8 @@ from burst.errors import NotFound
 from burst.model.burst import BurstId
 from burst.provider import BurstSpec, Provider
 from burst.runtime.bursts_left import BurstsLeft
-from burst.runtime.call_line import CallLines
+from burst.runtime.call_line import CallLines, QueuedCall
 from burst.runtime.executor import ProviderWorkers
-from burst.runtime.queued_call import QueuedCall
 from burst.runtime.session import DaemonProcess, Session
 from burst.testing import FakeCloud, FakeProvider, FakeSettings
 from burst.wakeup import WakeUp

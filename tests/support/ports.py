@@ -7,7 +7,7 @@ import os
 import socket
 from collections import deque
 
-from burst.lead_setup import free_port as product
+from burst.lead_setup import own_host as product
 
 # By then what asked for the first of them listens, or never will.
 _MOST_CLAIMS = 100

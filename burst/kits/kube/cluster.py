@@ -18,16 +18,29 @@ from burst.kits.kube.connect import (
     warnings_of,
 )
 from burst.kits.kube.faults import ApiCall, explain, is_absent, is_taken
-from burst.kits.kube.kinds import EVENT, KINDS, NAMESPACE, POD, Kind, Manifest
-from burst.kits.kube.selection import METADATA, Page, Selection, decode
+from burst.kits.kube.kinds import (
+    EVENT,
+    KINDS,
+    METADATA,
+    NAMESPACE,
+    POD,
+    Kind,
+    Manifest,
+    Page,
+    Selection,
+    decode,
+)
 
 REQUEST_S = 30.0
 """Seconds that a request may take: an admission webhook may take 10 by default."""
 # Of the end of a log, which a node sends at once, or not at all if it is away.
 _TAIL_S = 5.0
 FIELD_MANAGER = "burst"
+_STRICT = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
+"""Unknown fields are an error."""
 Propagation = Literal["Foreground", "Background"]
 _T = TypeVar("_T")
+
 
 _APPLY = {"Content-Type": "application/apply-patch+yaml"}  # JSON is YAML
 _MERGE = {"Content-Type": "application/merge-patch+json"}
@@ -81,17 +94,11 @@ class Cluster:
         fields are an error.
         """
         kind = self.kind_of(manifest)
-        meta = manifest["metadata"]
-        namespace, name = meta.get("namespace", ""), meta["name"]
-        attempt = ApiCall(self.access, "create", kind, namespace, name)
-        query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
-        answer = self._send(
-            "POST", kind.path(namespace), query=query, body=manifest, headers=_JSON
-        )
+        call = self._about("create", kind, manifest)
+        answer = self._send(call, query=_STRICT, body=manifest)
         if is_taken(answer):
             return None
-        made = _decode(_checked(answer, attempt))
-        return {**made, "apiVersion": kind.api, "kind": kind.name}
+        return {**_checked(answer, call), "apiVersion": kind.api, "kind": kind.name}
 
     def rehearse(self, manifest: Manifest) -> list[str]:
         """Send the object as a dry run, and return the API server's warnings.
@@ -108,32 +115,20 @@ class Cluster:
         return is_taken(self._rehearse(manifest))
 
     def _rehearse(self, manifest: Manifest) -> ApiResponse:
-        kind = self.kind_of(manifest)
-        namespace, name = (
-            manifest["metadata"]["namespace"],
-            manifest["metadata"]["name"],
-        )
-        attempt = ApiCall(self.access, "create", kind, namespace, name)
+        call = self._about("create", self.kind_of(manifest), manifest)
         query = {"dryRun": "All", "fieldValidation": "Strict"}
-        answer = self._send(
-            "POST", kind.path(namespace), query=query, body=manifest, headers=_JSON
-        )
+        answer = self._send(call, query=query, body=manifest)
         if not is_taken(answer):
-            _checked(answer, attempt)
+            _checked(answer, call)
         return answer
 
     def merge(self, manifest: Manifest, change: Manifest) -> Manifest:
         """Change the object that has this uid by a merge patch (RFC 7386)."""
-        kind = KINDS[manifest["kind"]]
-        meta = manifest["metadata"]
-        namespace, name = meta["namespace"], meta["name"]
-        attempt = ApiCall(self.access, "patch", kind, namespace, name)
+        call = self._about("patch", KINDS[manifest["kind"]], manifest)
         # The server refuses a wrong uid, so a later object of that name is not changed.
-        body = {**change, "metadata": {**change["metadata"], "uid": meta["uid"]}}
-        query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
-        path = kind.path(namespace, name)
-        answer = self._ask(attempt, path, query=query, body=body, headers=_MERGE)
-        return _decode(answer)
+        uid = {"uid": manifest["metadata"]["uid"]}
+        body = {**change, "metadata": {**change["metadata"], **uid}}
+        return self._ask(call, query=_STRICT, body=body, headers=_MERGE)
 
     def apply(self, manifest: Manifest) -> Manifest:
         """Create or change the object by server-side apply, as field manager `burst`.
@@ -141,18 +136,9 @@ class Cluster:
         The manifest must have a namespace if its kind is namespaced. Unknown fields are
         an error.
         """
-        kind = self.kind_of(manifest)
-        meta = manifest["metadata"]
-        namespace, name = meta.get("namespace", ""), meta["name"]
-        attempt = ApiCall(self.access, "patch", kind, namespace, name)
-        query = {
-            "fieldManager": FIELD_MANAGER,
-            "force": "true",
-            "fieldValidation": "Strict",
-        }
-        path = kind.path(namespace, name)
-        answer = self._ask(attempt, path, query=query, body=manifest, headers=_APPLY)
-        return _decode(answer)
+        call = self._about("patch", self.kind_of(manifest), manifest)
+        query = {**_STRICT, "force": "true"}
+        return self._ask(call, query=query, body=manifest, headers=_APPLY)
 
     def get(
         self, kind: Kind, namespace: str, name: str, *, metadata_only: bool = False
@@ -162,14 +148,12 @@ class Cluster:
         With `metadata_only` the API server sends only the metadata, so for instance not
         the content of a Secret.
         """
-        attempt = ApiCall(self.access, "get", kind, namespace, name)
+        call = ApiCall(self.access, "get", kind, namespace, name)
         accept = METADATA.format("PartialObjectMetadata")
-        headers = {"Accept": accept} if metadata_only else {}
-        answer = self._send("GET", kind.path(namespace, name), headers=headers)
+        answer = self._send(call, headers={"Accept": accept} if metadata_only else {})
         if is_absent(answer) or (answer.status == 404 and kind.plural == "namespaces"):
             return None
-        found = _decode(_checked(answer, attempt))
-        return {**found, "apiVersion": kind.api, "kind": kind.name}
+        return {**_checked(answer, call), "apiVersion": kind.api, "kind": kind.name}
 
     def find(
         self,
@@ -199,22 +183,20 @@ class Cluster:
 
         `form` is a msgspec.Struct; fields that it does not name are skipped.
         """
-        kind, namespace = selected.kind, selected.namespace
-        attempt = ApiCall(self.access, "list", kind, namespace)
+        call = ApiCall(self.access, "list", selected.kind, selected.namespace)
         query = {"limit": str(_PAGE), **selected.query()}
         query |= {"fieldSelector": fields} if fields else {}
         headers = selected.headers("PartialObjectMetadataList")
         found: list[_T] = []
         for _ in range(_MOST_PAGES):
-            answer = self._ask(
-                attempt, kind.path(namespace), query=query, headers=headers
-            )
-            page = decode(answer.body, Page[form])  # type: ignore[valid-type]
+            answer = self._send(call, query=query, headers=headers)
+            body = _successful(answer, call).body
+            page = decode(body, Page[form])  # type: ignore[valid-type]
             found += page.items or []
             if not page.metadata.more:
                 return found, page.metadata.version
             query["continue"] = page.metadata.more
-        raise Transient(f"cannot {attempt}: the list has too many pages")
+        raise Transient(f"cannot {call}: the list has too many pages")
 
     def watch(self, selected: Selection, version: str, seconds: int) -> ApiStream:
         """Stream the objects' changes since a resource version, as JSON lines.
@@ -222,8 +204,7 @@ class Cluster:
         The API server ends the stream after `seconds`, and sends a bookmark before. It
         needs the verb `watch`. Raises Transient if the version is too old.
         """
-        kind, namespace = selected.kind, selected.namespace
-        attempt = ApiCall(self.access, "watch", kind, namespace)
+        call = ApiCall(self.access, "watch", selected.kind, selected.namespace)
         query = {
             "watch": "true",
             "allowWatchBookmarks": "true",
@@ -231,18 +212,12 @@ class Cluster:
             "timeoutSeconds": str(seconds),
             **selected.query(),
         }
-        answer = self._connection.open_stream(
-            ApiRequest(
-                method="GET",
-                path=kind.path(namespace),
-                query=query,
-                headers=selected.headers("PartialObjectMetadata"),
-                timeout=self._timeout,
-            )
-        )
+        headers = selected.headers("PartialObjectMetadata")
+        request = self._request(call, query=query, headers=headers)
+        answer = self._connection.open_stream(request)
         if isinstance(answer, ApiStream):
             return answer
-        raise explain(answer, attempt)
+        raise explain(answer, call)
 
     def delete(
         self,
@@ -256,20 +231,16 @@ class Cluster:
         With `grace` 0 the object of a pod is deleted even if its kubelet has not ended
         the pod.
         """
-        kind = KINDS[manifest["kind"]]
-        meta = manifest["metadata"]
-        namespace, name = meta["namespace"], meta["name"]
-        attempt = ApiCall(self.access, "delete", kind, namespace, name)
+        call = self._about("delete", KINDS[manifest["kind"]], manifest)
         body: Manifest = {
             "propagationPolicy": propagation,
-            "preconditions": {"uid": meta["uid"]},
+            "preconditions": {"uid": manifest["metadata"]["uid"]},
         }
         if grace is not None:
             body["gracePeriodSeconds"] = grace
-        path = kind.path(namespace, name)
-        answer = self._send("DELETE", path, body=body, headers=_JSON)
+        answer = self._send(call, body=body)
         if not is_absent(answer):
-            _checked(answer, attempt)
+            _checked(answer, call)
 
     def may(self, verb: str, kind: Kind, namespace: str, part: str = "") -> bool:
         """Return whether the credentials allow the verb (SelfSubjectAccessReview)."""
@@ -287,9 +258,9 @@ class Cluster:
             "spec": {"resourceAttributes": attributes},
         }
         path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-        attempt = ApiCall(self.access, f"create {review}")
-        answer = self._ask(attempt, path, method="POST", body=body, headers=_JSON)
-        return bool(_decode(answer).get("status", {}).get("allowed"))
+        call = ApiCall(self.access, f"create {review}")
+        answer = self._ask(call, method="POST", path=path, body=body)
+        return bool(answer.get("status", {}).get("allowed"))
 
     def lacks_namespace(self, name: str) -> bool:
         """Tell whether a namespace is known not to exist."""
@@ -304,7 +275,7 @@ class Cluster:
 
     def has_group(self, group: str) -> bool:
         """Return whether the cluster has an API group, in any version."""
-        listed = _decode(self._ask(ApiCall(self.access, "get /apis"), "/apis"))
+        listed = self._ask(ApiCall(self.access, "get /apis"), path="/apis")
         return any(known["name"] == group for known in listed["groups"])
 
     def kind_of(self, manifest: Manifest) -> Kind:
@@ -337,13 +308,12 @@ class Cluster:
     def _log(
         self, namespace: str, pod: str, query: dict[str, str], timeout: float
     ) -> str:
-        attempt = ApiCall(self.access, "get", POD, namespace, pod, "log")
-        path = POD.path(namespace, pod, "log")
-        answer = self._send("GET", path, query=query, timeout=timeout)
+        call = ApiCall(self.access, "get", POD, namespace, pod, "log")
+        answer = self._send(call, query=query, timeout=timeout)
         # 400: the container has not started, or its log was removed.
         if is_absent(answer) or answer.status == 400:
             return ""
-        return _checked(answer, attempt).body.decode(errors="replace")
+        return _successful(answer, call).body.decode(errors="replace")
 
     def events(self, namespace: str, kind: Kind, *, reason: str = "") -> list[Manifest]:
         """Return the Warning events about a kind of objects, or those with `reason`."""
@@ -361,44 +331,50 @@ class Cluster:
 
     def version(self) -> str:
         """Return the API server's version, such as `v1.34.4`."""
-        answer = self._ask(ApiCall(self.access, "get /version"), "/version")
-        return str(_decode(answer).get("gitVersion", "unknown"))
+        told = self._ask(ApiCall(self.access, "get /version"), path="/version")
+        return str(told.get("gitVersion", "unknown"))
 
     def _kinds(self, api: str) -> list[Manifest]:
         """Return the kinds that the cluster lists for an API version."""
-        answer = self._send("GET", f"/apis/{api}" if "/" in api else f"/api/{api}")
-        if answer.status == 404:
-            return []
-        checked = _checked(answer, ApiCall(self.access, f"discover {api}"))
-        return list(_decode(checked)["resources"])
+        call = ApiCall(self.access, f"discover {api}")
+        path = f"/apis/{api}" if "/" in api else f"/api/{api}"
+        answer = self._send(call, path=path)
+        return [] if answer.status == 404 else list(_checked(answer, call)["resources"])
 
-    def _ask(
-        self,
-        attempt: ApiCall,
-        path: str,
-        *,
-        method: str = "",
-        **more: Any,
-    ) -> ApiResponse:
-        """Send the request; raise an error unless the answer is a success."""
-        verb = method or {"patch": "PATCH"}.get(attempt.verb, "GET")
-        return _checked(self._send(verb, path, **more), attempt)
+    def _about(self, verb: str, kind: Kind, manifest: Manifest) -> ApiCall:
+        """Return the call that does this to an object."""
+        meta = manifest["metadata"]
+        return ApiCall(self.access, verb, kind, meta.get("namespace", ""), meta["name"])
 
-    def _send(self, method: str, path: str, **more: Any) -> ApiResponse:
-        fields = {"timeout": self._timeout, **more}
-        request = ApiRequest(method=method, path=path, **fields)
-        answer = self._connection.send(request)
+    def _ask(self, call: ApiCall, **more: Any) -> Manifest:
+        """Return the object in the answer; raise an error if it is not a success."""
+        return _checked(self._send(call, **more), call)
+
+    def _send(self, call: ApiCall, **more: Any) -> ApiResponse:
+        answer = self._connection.send(self._request(call, **more))
         there = time_of(answer)
         ahead = 0.0 if there is None else there - time.time()
         self._ahead = ahead if abs(ahead) >= _DIFFERS_S else 0.0
         return answer
 
+    def _request(self, call: ApiCall, **more: Any) -> ApiRequest:
+        """Return the request of a call; a body is JSON unless `headers` say more."""
+        usual = {
+            "method": call.method,
+            "headers": _JSON if "body" in more else {},
+            "timeout": self._timeout,
+        }
+        if call.kind is not None:
+            usual["path"] = call.path
+        return ApiRequest(**{**usual, **more})
 
-def _checked(answer: ApiResponse, attempt: ApiCall) -> ApiResponse:
+
+def _successful(answer: ApiResponse, call: ApiCall) -> ApiResponse:
     if not 200 <= answer.status < 300:
-        raise explain(answer, attempt)
+        raise explain(answer, call)
     return answer
 
 
-def _decode(answer: ApiResponse) -> Manifest:
-    return decode(answer.body, Manifest)
+def _checked(answer: ApiResponse, call: ApiCall) -> Manifest:
+    """Return the object in the answer; raise an error unless it is a success."""
+    return decode(_successful(answer, call).body, Manifest)

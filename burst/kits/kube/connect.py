@@ -30,9 +30,16 @@ from kubernetes.client import rest
 from kubernetes.config import kube_config
 
 from burst.errors import Refused, Transient
-from burst.kits.kube.access import UNREADABLE, Access, InCluster, Kubeconfig
+from burst.kits.kube.access import (
+    LATE,
+    NOT_RUN,
+    UNREADABLE,
+    Access,
+    InCluster,
+    Kubeconfig,
+    limit_login,
+)
 from burst.kits.kube.api_stream import ApiStream
-from burst.kits.kube.plugin import LATE, NOT_RUN, limit
 from burst.kits.shorten import shorten
 
 _OK, _UNAUTHORIZED = 200, 401
@@ -130,11 +137,11 @@ class ApiConnection:
         Transient. Also raises Transient without an answer, Refused without credentials.
         """
         try:
-            answer = self._send(request)
+            answer = self._request(request)
             if answer.status == _UNAUTHORIZED:
                 # The file may have new credentials, an exec plugin a new token.
                 self.close()
-                answer = self._send(request)
+                answer = self._request(request)
         except _PluginFailedError as error:
             refusal = error.refusal
             if self._may_pass():
@@ -148,7 +155,7 @@ class ApiConnection:
                 "check that kubectl works with them; after two minutes they count as"
                 " wrong",
             )
-        return answer
+        return ApiResponse(answer.status, dict(answer.headers), answer.data)
 
     def _may_pass(self) -> bool:
         """Note a failure of the credentials; return whether it may be temporary."""
@@ -177,10 +184,6 @@ class ApiConnection:
             if self._opened:
                 self._opened[1].clear()
                 self._opened = None
-
-    def _send(self, request: ApiRequest) -> ApiResponse:
-        answer = self._request(request)
-        return ApiResponse(answer.status, dict(answer.headers), answer.data)
 
     def _request(
         self, request: ApiRequest, *, preload_content: bool = True
@@ -279,7 +282,7 @@ def _fill(settings: Any, access: Access) -> None:
         if merged is None:
             raise config.ConfigException("the file does not exist, or is empty")
         for user in merged.value["users"]:
-            limit(user.value["user"] or {}, access.login)
+            limit_login(user.value["user"] or {}, access.login)
         kube_config.KubeConfigLoader(
             config_dict=merged,
             active_context=access.context or None,

@@ -42,6 +42,7 @@ _OWNER = "cannot set blockOwnerDeletion"
 _AGAIN = (408, 409, 410, 425, 429)
 # In place of a message about a Secret, as it may quote the Secret's values.
 _WITHHELD = "(the message is not shown, as it may quote the Secret)"
+_METHODS = {"create": "POST", "patch": "PATCH", "delete": "DELETE"}
 _MAKES = ("create", "patch")
 _WRITES = (*_MAKES, "delete")
 # etcd's error for an object over etcd's limit, which is below the API server's.
@@ -83,6 +84,18 @@ class ApiCall(msgspec.Struct, frozen=True):
     name: str = ""
     part: str = ""
     """A subresource, such as `log`."""
+
+    @property
+    def method(self) -> str:
+        """The method of HTTP."""
+        return _METHODS.get(self.verb, "GET")
+
+    @property
+    def path(self) -> str:
+        """The path at the API server; a new object has none of its own yet."""
+        assert self.kind is not None, "the path is given otherwise"
+        name = "" if self.verb == "create" else self.name
+        return self.kind.path(self.namespace, name, self.part)
 
     def __str__(self) -> str:
         if self.kind is None:

@@ -18,14 +18,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
 from burst.errors import ProviderError, Transient
 from burst.kits.kube.api_stream import ApiStream
 from burst.kits.kube.cluster import Cluster
-from burst.kits.kube.selection import Selection, decode
+from burst.kits.kube.kinds import Selection, decode
 
 _STREAM_S = 30
 _SILENT_S = 40.0
@@ -35,7 +35,20 @@ _GAP_S = 15.0
 _AGAIN_S = 60.0
 _SUSPECT_S = 600.0
 
-_T = TypeVar("_T")
+
+class Versioned(Protocol):
+    """A msgspec.Struct with the wanted fields of an object.
+
+    A bookmark is decoded as one, too, and has no field but `resourceVersion`.
+    """
+
+    @property
+    def version(self) -> str:
+        """The `resourceVersion`."""
+        ...
+
+
+_T = TypeVar("_T", bound=Versioned)
 
 
 class Changes(msgspec.Struct, Generic[_T]):
@@ -47,17 +60,9 @@ class Changes(msgspec.Struct, Generic[_T]):
     """For each change: whether the object still exists, and the object."""
 
 
-class _Event(msgspec.Struct):
+class _Event(msgspec.Struct, Generic[_T]):
     type: str
-    object: msgspec.Raw
-
-
-class _Meta(msgspec.Struct):
-    version: str = msgspec.field(default="", name="resourceVersion")
-
-
-class _Versioned(msgspec.Struct):
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
+    object: _T
 
 
 class WatchedKind(Generic[_T]):
@@ -70,7 +75,6 @@ class WatchedKind(Generic[_T]):
         form: type[_T],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`form` is a msgspec.Struct with the wanted fields."""
         self._cluster = cluster
         self._selected = selected
         self._form = form
@@ -121,18 +125,16 @@ class WatchedKind(Generic[_T]):
             self._heard_at = now
         for line in lines:
             try:
-                event = decode(line, _Event)
-                if event.type == "ERROR":
-                    self._give_up()
-                    return
-                meta = decode(bytes(event.object), _Versioned).metadata
-                if event.type != "BOOKMARK":
-                    item = decode(bytes(event.object), self._form)
-                    yield event.type != "DELETED", item
+                event = decode(line, _Event[self._form])  # type: ignore[name-defined]
             except Transient:
+                event = None
+            # The object of an error is none of this kind, so it may not be decoded.
+            if event is None or event.type == "ERROR":
                 self._give_up()
                 return
-            self._version = meta.version
+            if event.type != "BOOKMARK":
+                yield event.type != "DELETED", event.object
+            self._version = event.object.version
         if self._stream.ended:
             self._stream = None
         elif now - self._heard_at > _SILENT_S:

@@ -12,11 +12,11 @@ from __future__ import annotations
 from burst.kits.pods.names import Tags
 from burst.kits.pods.offer_table import OfferTable
 from burst.kits.pods.pod_bursts import PodBursts
-from burst.kits.pods.pod_offers import offers
 from burst.kits.pods.pod_provider import (
     PodProvider,
     PodSettingsProvider,
     check_burst,
+    offers,
 )
 from burst.kits.pods.settings import CommandsTable, PodSettings
 from burst.kits.pods.template.multi_user_table import MultiUserTable

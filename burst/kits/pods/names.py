@@ -6,11 +6,14 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
+import shlex
+from collections.abc import Sequence
 
 import msgspec
 
 from burst.errors import Refused, SpecRefused
 from burst.kits.kube.kinds import Manifest, annotations_of, labels_of
+from burst.model.burst import BurstId
 from burst.model.ranks import format_hostlist, parse_hostlist
 from burst.provider import BurstSpec
 
@@ -148,3 +151,13 @@ def _parse_hosts(text: str) -> tuple[str, ...]:
         return parse_hostlist(text)
     except ValueError:  # Somebody edited it. Another object of the burst may have it.
         return ()
+
+
+def pods_command(
+    namespace: str, tags: Tags, burst_id: BurstId, flags: Sequence[str] = ()
+) -> str:
+    """Return a kubectl command for a shell; `flags` of kubectl select the cluster."""
+    labels = tags.labels(burst_id)
+    selector = ",".join(f"{key}={value}" for key, value in labels.items())
+    where = [*flags, f"--namespace={namespace}"]
+    return shlex.join(["kubectl", *where, "get", "pods", f"--selector={selector}"])

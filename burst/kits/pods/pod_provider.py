@@ -12,14 +12,15 @@ from burst.kits.kube.manifests import read_manifests
 from burst.kits.pods.lifecycle.resizer import can_resize
 from burst.kits.pods.names import Tags
 from burst.kits.pods.pod_bursts import PodBursts
-from burst.kits.pods.pod_offers import offers
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.template.render import render
+from burst.kits.pods.template.site_pod import is_spot
 from burst.kits.pods.template.storage import known_directories
 from burst.model.burst import BurstId
 from burst.model.event import Event
 from burst.model.finding import Finding
 from burst.model.lead import LeadIdentity
+from burst.model.shape import Shape
 from burst.provider import (
     BurstMode,
     BurstSpec,
@@ -29,6 +30,24 @@ from burst.provider import (
     OwnedBurst,
     Provider,
 )
+
+
+def offers(settings: PodSettings) -> Sequence[Offer]:
+    """Return the offers of the settings' tables."""
+    return [
+        Offer(
+            name=name,
+            shape=Shape(table.cores, table.gpus),
+            max_nodes=table.max_nodes,
+            price=table.price,
+            join_time=table.join_time,
+            modes=settings.modes,
+            own_images=settings.own_images,
+            spot=is_spot(table, settings),
+            guests=settings.multi_user is not None,
+        )
+        for name, table in settings.offers.items()
+    ]
 
 
 class PodSettingsProvider(Provider):

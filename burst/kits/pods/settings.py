@@ -11,8 +11,7 @@ import msgspec
 
 from burst.config import Seconds
 from burst.kits.pods.names import is_label_value
-from burst.kits.pods.offer_table import OfferTable
-from burst.kits.pods.retired_keys import POD_WORDS
+from burst.kits.pods.offer_table import POD_WORDS, OfferTable
 from burst.kits.pods.template.containers import BROKER
 from burst.kits.pods.template.mount_paths import (
     MUNGE_PATH,

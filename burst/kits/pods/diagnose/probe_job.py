@@ -23,10 +23,10 @@ from burst.kits.pods.template import job, pod
 from burst.kits.pods.template.containers import PROBE, state_of
 from burst.kits.pods.template.mount_paths import RESULT_PATH
 from burst.kits.pods.template.multi_user import first_containers, multi_user_mounts
-from burst.kits.pods.template.munge import munge_mounts
 from burst.kits.pods.template.object_labels import labels_for
 from burst.kits.pods.template.overlay import merge_pod, without_containers
 from burst.kits.pods.template.site_pod import for_offer, site_mounts, site_volumes
+from burst.kits.pods.template.storage import host_volumes, mounts_of, munge_volumes
 from burst.model.finding import Finding, wrong
 from burst.model.lead import LeadIdentity
 
@@ -106,8 +106,8 @@ def _for_guest(
     mounts = [
         *container["volumeMounts"],
         *multi_user_mounts(settings),
-        *munge_mounts(settings),
-        *(dict(each.mount) for each in site_mounts(settings) if each.volume),
+        *mounts_of(munge_volumes(settings)),
+        *(each.mount for each in site_mounts(settings) if each.volume),
         *guest_probe.credential_mount(guest),
     ]
     command = [shell, option, told, own]
@@ -130,7 +130,7 @@ def _pod_spec(lead: LeadIdentity, settings: PodSettings) -> Manifest:
         "terminationGracePeriodSeconds": 1,
         **pod.base(settings),
         "containers": [{**container, "args": tcp.arguments(lead.endpoint, *python)}],
-        "volumes": pod.host_volumes(settings),
+        "volumes": [each.volume for each in host_volumes(settings)],
     }
     if settings.view and flux:
         made["initContainers"] = [_view_container(container, flux, settings)]
@@ -148,7 +148,7 @@ def _container(settings: PodSettings, flux: str) -> Manifest:
         # Without that file, its output is then in the pod's status all the same.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "resources": pod.small_resources(),
-        "volumeMounts": pod.host_mounts(settings),
+        "volumeMounts": mounts_of(host_volumes(settings)),
     }
 
 

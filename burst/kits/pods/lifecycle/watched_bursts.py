@@ -10,8 +10,7 @@ import msgspec
 
 from burst.decode import from_json
 from burst.kits.kube.cluster import Cluster
-from burst.kits.kube.kinds import KINDS, MINICLUSTER, POD, Kind, Manifest
-from burst.kits.kube.selection import Selection
+from burst.kits.kube.kinds import KINDS, MINICLUSTER, POD, Kind, Manifest, Selection
 from burst.kits.kube.watched_kind import Changes, WatchedKind
 from burst.kits.pods.lifecycle.reaper import METADATA_ONLY, kinds_of, may_exist
 from burst.kits.pods.names import ID, Tags
@@ -138,8 +137,7 @@ class WatchedBursts:
 
     def _put(self, kind: Kind, item: KeptObject) -> None:
         key, burst = (kind.name, item.metadata.name), BurstId(item.burst)
-        given = item.metadata.resource_version
-        version = int(given) if given.isdecimal() else 0
+        version = int(item.version) if item.version.isdecimal() else 0
         if version < self._versions.get(key, 0):
             return  # older than what was listed
         if self._burst_of.get(key, burst) != burst:

@@ -51,7 +51,7 @@ class _Annotations(
 
 
 class _Metadata(_Kept):
-    name: str
+    name: str = ""  # a bookmark has none
     uid: str = ""
     labels: _Labels | None = None
     annotations: _Annotations | None = None
@@ -136,6 +136,11 @@ class KeptObject(_Kept):
     metadata: _Metadata
     spec: _Spec | None = None
     status: _Status | None = None
+
+    @property
+    def version(self) -> str:
+        """The resource version."""
+        return self.metadata.resource_version
 
     @property
     def burst(self) -> str:

@@ -20,6 +20,7 @@ from burst.kits.pods.status.burst_objects import BurstObjects
 from burst.kits.pods.status.container_log import (
     ContainerLog,
     EndedLogs,
+    JoinLogs,
     log_of,
     running_logs,
 )
@@ -32,7 +33,6 @@ from burst.kits.pods.status.isolated_status import (
     lead_pod,
     program_of,
 )
-from burst.kits.pods.status.join_logs import JoinLogs
 from burst.kits.pods.status.read_events import WarningReader
 from burst.kits.pods.status.warnings import Warnings
 from burst.model.burst import BurstId

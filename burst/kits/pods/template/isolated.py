@@ -23,7 +23,6 @@ from burst.kits.broker import flux_follower_argv
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.template import job
-from burst.kits.pods.template.broker_socket import rundir_of
 from burst.kits.pods.template.commands import start_broker
 from burst.kits.pods.template.containers import BROKER
 from burst.kits.pods.template.dns_names import headless_service
@@ -34,6 +33,7 @@ from burst.kits.pods.template.mount_paths import (
     SECRET_PATH,
 )
 from burst.kits.pods.template.pod import CERTIFICATE, secret_of
+from burst.kits.pods.template.storage import rundir_of
 from burst.kits.pods.template.view import flux_of
 from burst.model.ranks import format_hostlist
 from burst.model.resource_set import EMPTY, ResourceSet, group_of

@@ -19,11 +19,6 @@ from burst.kits.pods.names import KUEUE_QUEUE
 from burst.kits.pods.offer_table import OfferTable
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.template import pod
-from burst.kits.pods.template.broker_socket import (
-    rundir_of,
-    socket_mounts,
-    socket_volumes,
-)
 from burst.kits.pods.template.commands import run_before, start_broker
 from burst.kits.pods.template.containers import BROKER, DEFAULT_CONTAINER
 from burst.kits.pods.template.dns_names import name_fields
@@ -37,21 +32,17 @@ from burst.kits.pods.template.multi_user import (
     multi_user_mounts,
     multi_user_volumes,
 )
-from burst.kits.pods.template.munge import munge_mounts, munge_volumes, start_munged
+from burst.kits.pods.template.munge import start_munged
 from burst.kits.pods.template.overlay import merge_pod
 from burst.kits.pods.template.pod import CERTIFICATE
-from burst.kits.pods.template.site_pod import for_offer
+from burst.kits.pods.template.site_pod import Mounted, for_offer
 from burst.kits.pods.template.storage import (
     make_directories,
-    storage_mounts,
-    storage_volumes,
+    mounts_of,
+    rundir_of,
+    volumes_of_settings,
 )
-from burst.kits.pods.template.view import (
-    find_view,
-    view_containers,
-    view_mounts,
-    view_volumes,
-)
+from burst.kits.pods.template.view import find_view, view_containers
 from burst.provider import BurstSpec
 
 HOST = "@HOST@"  # shlex.join does not quote it
@@ -206,11 +197,7 @@ def _container(table: OfferTable, settings: PodSettings) -> Manifest:
         "resources": pod.resources(table, settings),
         "volumeMounts": [
             *mounts,
-            *socket_mounts(settings),
-            *munge_mounts(settings),
-            *pod.host_mounts(settings),
-            *storage_mounts(settings),
-            *view_mounts(settings),
+            *mounts_of(_more_volumes(table, settings)),
             *multi_user_mounts(settings),
         ],
     }
@@ -218,20 +205,26 @@ def _container(table: OfferTable, settings: PodSettings) -> Manifest:
 
 def volumes(name: str, table: OfferTable, settings: PodSettings) -> list[Manifest]:
     """Return the volumes of a pod; ConfigMap and Secret both have the name `name`."""
-    # The files of jobs are also in the run directory, so it may use all of the memory.
-    memory = {"medium": "Memory", "sizeLimit": pod.memory_limit(table)}
     secret = {"secretName": name, "defaultMode": 0o400}
     return [
         {"name": "config", "configMap": {"name": name}},
         {"name": "secret", "secret": secret},
         # In memory, so that the certificate's copy is never on a node's disk.
-        {"name": "run", "emptyDir": memory},
+        {"name": "run", "emptyDir": _memory(table)},
         {"name": "tmp", "emptyDir": {}},
         {"name": "var-tmp", "emptyDir": {}},
-        *socket_volumes(settings, memory),
-        *munge_volumes(settings),
-        *pod.host_volumes(settings),
-        *storage_volumes(settings),
-        *view_volumes(settings),
+        *(each.volume for each in _more_volumes(table, settings)),
         *multi_user_volumes(settings),
     ]
+
+
+def _more_volumes(table: OfferTable, settings: PodSettings) -> list[Mounted]:
+    return volumes_of_settings(settings, _memory(table))
+
+
+def _memory(table: OfferTable) -> Manifest:
+    """Return the emptyDir of the run directory, which may use all of the memory.
+
+    The files of jobs are in it, too.
+    """
+    return {"medium": "Memory", "sizeLimit": pod.memory_limit(table)}

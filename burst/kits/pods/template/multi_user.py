@@ -32,7 +32,6 @@ from burst.kits.flux_security import imp_tables, sign_tables
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.template import pod
-from burst.kits.pods.template.broker_socket import rundir_of, socket_mounts
 from burst.kits.pods.template.containers import MUNGED, PREPARE
 from burst.kits.pods.template.mount_paths import (
     CONFIG_PATH,
@@ -44,10 +43,17 @@ from burst.kits.pods.template.mount_paths import (
     SECRET_PATH,
     USERS_PATH,
 )
-from burst.kits.pods.template.munge import FIND_MUNGED, KEY, KEY_MEMORY, munge_mounts
+from burst.kits.pods.template.munge import FIND_MUNGED, KEY, KEY_MEMORY
 from burst.kits.pods.template.pod import CERTIFICATE
 from burst.kits.pods.template.pod_users import GROUP, PASSWD, users_data
 from burst.kits.pods.template.site_pod import site_mounts, variables
+from burst.kits.pods.template.storage import (
+    host_volumes,
+    mounts_of,
+    munge_volumes,
+    rundir_of,
+    socket_volumes,
+)
 from burst.model.lead import LeadIdentity
 
 _CONF_FILES = {"imp.toml": "imp/conf.d", "sign.toml": "security/conf.d"}
@@ -161,9 +167,9 @@ def first_containers(settings: PodSettings) -> list[Manifest]:
         },
         "volumeMounts": [
             {"name": _KEY_VOLUME, "mountPath": MUNGE_KEY_PATH},
-            *munge_mounts(settings),
+            *mounts_of(munge_volumes(settings)),
             *_users_mounts(settings),
-            *pod.host_mounts(settings),
+            *mounts_of(host_volumes(settings)),
         ],
     }
     return [prepare, munged]
@@ -173,7 +179,7 @@ def prepare_script(settings: PodSettings) -> str:
     """Return the script of `prepare` for sh. It may run again in the same pod."""
     user = pod.user_of(settings)
     own = f"chown {user}:{user}"
-    passable = [RUN_PATH, *(m["mountPath"] for m in socket_mounts(settings))]
+    passable = [RUN_PATH, *(v.path for v in socket_volumes(settings))]
     lines = ["set -eu", "umask 077"]
     lines += [f"chmod 1777 {shlex.quote(path)}" for path in _shared(settings)]
     lines += [f"{own} {path}; chmod 755 {path}" for path in passable]
@@ -277,17 +283,17 @@ def _prepare_mounts(settings: PodSettings) -> list[Manifest]:
         {"name": "secret", "mountPath": SECRET_PATH, "readOnly": True},
         {"name": "run", "mountPath": RUN_PATH},
         *({"name": name, "mountPath": path} for name, path in volumes.items()),
-        *(dict(each.mount) for each in site_mounts(settings) if each.is_empty),
-        *socket_mounts(settings),
+        *(each.mount for each in site_mounts(settings) if each.is_empty),
+        *mounts_of(socket_volumes(settings)),
     ]
     if settings.munge_key:
         found += [
-            *munge_mounts(settings),
+            *mounts_of(munge_volumes(settings)),
             {"name": _KEY_VOLUME, "mountPath": MUNGE_KEY_PATH},
         ]
     if _has_users(settings):
         found += [{"name": _USERS_VOLUME, "mountPath": USERS_PATH}]
-    return [*found, *pod.host_mounts(settings)]
+    return [*found, *mounts_of(host_volumes(settings))]
 
 
 def _small(settings: PodSettings) -> Manifest:

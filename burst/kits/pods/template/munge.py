@@ -10,9 +10,9 @@ from __future__ import annotations
 import base64
 
 from burst.kits.kube.kinds import Manifest
-from burst.kits.munge_key import read_munge_key
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.template.mount_paths import MUNGE_PATH
+from burst.kits.secret_file import read_munge_key
 
 KEY = "munge.key"
 """The name of the key in the burst's Secret, beside the certificate."""
@@ -55,17 +55,3 @@ munged --force --key-file={own}/{KEY} --socket={own}/munge.socket.2 \\
     --pid-file={own}/munged.pid --seed-file={own}/munge.seed \\
     --log-file={own}/munged.log
 """
-
-
-def munge_mounts(settings: PodSettings) -> list[Manifest]:
-    """Return a container's volumeMounts for munge."""
-    if not settings.munge_key:
-        return []
-    return [{"name": "munge", "mountPath": MUNGE_PATH}]
-
-
-def munge_volumes(settings: PodSettings) -> list[Manifest]:
-    """Return a pod's volumes for munge, in memory, as they hold a copy of the key."""
-    if not settings.munge_key:
-        return []
-    return [{"name": "munge", "emptyDir": KEY_MEMORY}]

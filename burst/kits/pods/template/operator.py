@@ -40,6 +40,7 @@ from burst.kits.pods.template.munge import start_munged
 from burst.kits.pods.template.operator_overlay import merge_minicluster
 from burst.kits.pods.template.pod import CERTIFICATE
 from burst.kits.pods.template.site_pod import for_offer
+from burst.kits.pods.template.storage import host_paths
 from burst.model.ranks import format_hostlist
 from burst.provider import BurstSpec
 
@@ -164,7 +165,7 @@ def _container(meta: Manifest, spec: BurstSpec, settings: PodSettings) -> Manife
         "burst-key": {"secretName": meta["name"], "path": SECRET_PATH},
         **{
             name: {"hostPath": path, "path": path, "readOnly": True}
-            for path, name in pod.host_paths(settings).items()
+            for path, name in host_paths(settings).items()
         },
     }
     return {

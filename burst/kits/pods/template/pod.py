@@ -187,24 +187,3 @@ def container(settings: PodSettings) -> Manifest:
         "env": variables(settings),
         "securityContext": container_security(settings),
     }
-
-
-def host_mounts(settings: PodSettings) -> list[Manifest]:
-    """Return a container's volumeMounts of host paths."""
-    return [
-        {"name": name, "mountPath": path, "readOnly": True}
-        for path, name in host_paths(settings).items()
-    ]
-
-
-def host_volumes(settings: PodSettings) -> list[Manifest]:
-    """Return a pod's volumes of host paths."""
-    return [
-        {"name": name, "hostPath": {"path": path}}
-        for path, name in host_paths(settings).items()
-    ]
-
-
-def host_paths(settings: PodSettings) -> dict[str, str]:
-    """Return volume names by host path."""
-    return {path: f"host-{number}" for number, path in enumerate(settings.host_paths)}

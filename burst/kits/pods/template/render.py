@@ -21,12 +21,12 @@ from burst.kits.pods.names import (
     describe_spec,
     part_name,
 )
-from burst.kits.pods.pod_offers import is_spot
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.template import job, operator, pod
 from burst.kits.pods.template.dns_names import headless_service, host_services
 from burst.kits.pods.template.isolated import render_isolated
 from burst.kits.pods.template.object_labels import add_labels, labels_for
+from burst.kits.pods.template.site_pod import is_spot
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec
 

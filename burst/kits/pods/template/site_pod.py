@@ -22,14 +22,22 @@ if TYPE_CHECKING:
 
 _S = TypeVar("_S", bound="PodSettings")
 
+_SPOT_LABELS = {
+    "cloud.google.com/gke-spot": "true",
+    "cloud.google.com/gke-preemptible": "true",
+    "eks.amazonaws.com/capacityType": "SPOT",
+    "karpenter.sh/capacity-type": "spot",
+    "kubernetes.azure.com/scalesetpriority": "spot",
+}
 
-class SiteMount(NamedTuple):
-    """One volume that `pod` mounts in the broker's container."""
 
-    mount: Mapping[str, Any]
+class Mounted(NamedTuple):
+    """A volume of a pod, and where a container mounts it."""
+
+    volume: Manifest
+    """The entry of `volumes`; empty for a mount of `pod` of a volume of ours."""
+    mount: Manifest
     """The entry of `volumeMounts`."""
-    volume: Mapping[str, Any]
-    """The entry of `volumes`; empty if the volume is one of ours."""
 
     @property
     def path(self) -> str:
@@ -60,16 +68,22 @@ def node_selector(settings: PodSettings, table: OfferTable) -> Mapping[str, str]
     return dict(found)
 
 
+def is_spot(table: OfferTable, settings: PodSettings) -> bool:
+    """Tell whether the cloud may take nodes of an offer back at any time."""
+    selector = node_selector(settings, table)
+    return table.spot or any(selector.get(k) == v for k, v in _SPOT_LABELS.items())
+
+
 def variables(settings: PodSettings) -> list[Manifest]:
     """Return the environment variables of the broker's container, as in `env`."""
     return [dict(entry) for entry in _broker(settings).get("env", ())]
 
 
-def site_mounts(settings: PodSettings) -> list[SiteMount]:
+def site_mounts(settings: PodSettings) -> list[Mounted]:
     """Return the volumes that `pod` mounts in the broker's container."""
     volumes = {volume["name"]: volume for volume in site_volumes(settings)}
     return [
-        SiteMount(mount, volumes.get(str(mount.get("name")), {}))
+        Mounted(volumes.get(str(mount.get("name")), {}), dict(mount))
         for mount in _broker(settings).get("volumeMounts", ())
     ]
 

@@ -1,28 +1,99 @@
 # SPDX-License-Identifier: MIT
-"""The directories that followers have: those of `cwd`, and mounted volumes."""
+"""The volumes that settings give a follower, and the directories that it has.
+
+With `share_socket` the broker's run directory is in a volume of its own, apart from the
+certificate, which only the broker may read. A process that can open the socket and runs
+as the followers' user has the rights of the instance owner.
+"""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods.settings import PodSettings
-from burst.kits.pods.template.mount_paths import PRIVATE
-from burst.kits.pods.template.site_pod import site_mounts
+from burst.kits.pods.template.mount_paths import (
+    MUNGE_PATH,
+    PRIVATE,
+    RUN_PATH,
+    SOCKET_PATH,
+)
+from burst.kits.pods.template.munge import KEY_MEMORY
+from burst.kits.pods.template.overlay_rules import SOCKET_VOLUME
+from burst.kits.pods.template.site_pod import Mounted, site_mounts
+from burst.kits.pods.template.view import has_view
+from burst.kits.pods.template.view_paths import targets_of
 
 
-def storage_volumes(settings: PodSettings) -> list[Manifest]:
-    """Return the volumes of a pod for `cwd`."""
-    return [{"name": name, "emptyDir": {}} for name in _cwd_volumes(settings)]
-
-
-def storage_mounts(settings: PodSettings) -> list[Manifest]:
+def mounts_of(volumes: Iterable[Mounted]) -> list[Manifest]:
     """Return a container's volumeMounts of these volumes."""
+    return [each.mount for each in volumes]
+
+
+def volumes_of_settings(settings: PodSettings, memory: Manifest) -> list[Mounted]:
+    """Return the volumes of the broker's container, besides those of any follower.
+
+    `memory` is an emptyDir for the broker's run directory.
+    """
     return [
-        {"name": name, "mountPath": path}
-        for name, path in _cwd_volumes(settings).items()
+        *socket_volumes(settings, memory),
+        *munge_volumes(settings),
+        *host_volumes(settings),
+        *(_mounted(n, p, emptyDir={}) for n, p in _cwd_volumes(settings).items()),
+        *_view_volumes(settings),
     ]
+
+
+def socket_volumes(
+    settings: PodSettings, memory: Manifest | None = None
+) -> list[Mounted]:
+    """Return the volume of the shared socket, for further containers of `pod`."""
+    shared = settings.share_socket
+    return [_mounted(SOCKET_VOLUME, SOCKET_PATH, emptyDir=memory)] if shared else []
+
+
+def munge_volumes(settings: PodSettings) -> list[Mounted]:
+    """Return the volume for munge, in memory, as it holds a copy of the key."""
+    has_key = settings.munge_key
+    return [_mounted("munge", MUNGE_PATH, emptyDir=KEY_MEMORY)] if has_key else []
+
+
+def host_volumes(settings: PodSettings) -> list[Mounted]:
+    """Return the volumes of host paths."""
+    return [
+        _read_only(_mounted(name, path, hostPath={"path": path}))
+        for path, name in host_paths(settings).items()
+    ]
+
+
+def host_paths(settings: PodSettings) -> dict[str, str]:
+    """Return volume names by host path."""
+    return {path: f"host-{number}" for number, path in enumerate(settings.host_paths)}
+
+
+def _view_volumes(settings: PodSettings) -> list[Mounted]:
+    """Return the volumes of the copied directories."""
+    paths = targets_of(settings.view_paths) if has_view(settings) else ()
+    return [
+        _read_only(_mounted(f"view-{number}", path, emptyDir={}))
+        for number, path in enumerate(paths)
+    ]
+
+
+def _mounted(name: str, path: str, **source: Manifest | None) -> Mounted:
+    return Mounted({"name": name, **source}, {"name": name, "mountPath": path})
+
+
+def _read_only(each: Mounted) -> Mounted:
+    return each._replace(mount={**each.mount, "readOnly": True})
+
+
+def rundir_of(settings: PodSettings) -> str:
+    """Return the broker's run directory; its socket is the file `local` in it."""
+    # A subdirectory, as a broker refuses a directory that its user does not own.
+    return f"{SOCKET_PATH if settings.share_socket else RUN_PATH}/broker"
 
 
 def known_directories(settings: PodSettings) -> tuple[str, ...]:

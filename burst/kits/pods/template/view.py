@@ -58,24 +58,6 @@ def view_containers(table: OfferTable, settings: PodSettings) -> list[Manifest]:
     return [made]
 
 
-def view_volumes(settings: PodSettings) -> list[Manifest]:
-    """Return the volumes of a pod for the copied directories."""
-    if not has_view(settings):
-        return []
-    count = len(settings.view_paths)
-    return [{"name": f"view-{number}", "emptyDir": {}} for number in range(count)]
-
-
-def view_mounts(settings: PodSettings) -> list[Manifest]:
-    """Return a container's volumeMounts of the copied directories, read-only."""
-    if not has_view(settings):
-        return []
-    return [
-        {"name": f"view-{number}", "mountPath": path, "readOnly": True}
-        for number, path in enumerate(targets_of(settings.view_paths))
-    ]
-
-
 def find_view(settings: PodSettings) -> str:
     """Return lines for sh that put the view's `flux` and Python modules on the paths.
 

@@ -1,14 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Notices a change of the lead's address, if the address is read from the cluster.
-
-The port of a Service on the nodes changes when the Service is made anew, and the node's
-address when the lead's pod moves. Followers of bursts that are made afterwards get the
-new address. A thread of its own asks the cluster.
-"""
+"""Follows what may change of a lead: its access, queues, limits and address."""
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 
@@ -16,9 +10,48 @@ import msgspec
 
 from burst import log
 from burst.config import LeadSettings
-from burst.errors import BurstError
+from burst.errors import BurstError, Denied, LeadError, LeadGone
+from burst.lead import Guests, Lead
 from burst.model.lead import LeadIdentity
 from burst.runtime.connect import with_settings
+
+
+class AccessWatch:
+    """Reads access, queues and limits once per cadence. Use from one thread."""
+
+    def __init__(self, lead: Lead, now: float) -> None:
+        self._lead = lead
+        self._read_at = now
+
+    def follow(self, known: LeadIdentity, cadence: float, now: float) -> LeadIdentity:
+        """Return the identity as it is now; the same one if nothing has changed.
+
+        The lead is asked once per `cadence`, in seconds. A site may let guests in by
+        `flux config reload`. From then on guests get no isolated bursts, which would
+        run their programs as the owner's user. Raises LeadGone.
+        """
+        if not isinstance(self._lead, Guests) or now - self._read_at < cadence:
+            return known
+        self._read_at = now
+        try:
+            access = self._lead.read_access()
+        except LeadGone:
+            raise
+        except (Denied, LeadError) as error:
+            log.warn("%s; the daemon asks again later", error)
+            return known
+        told = self._lead.identity()
+        if access != known.access:
+            log.say(
+                "the lead's [access], [exec] imp or [ingest] has changed; live bursts"
+                " keep what they were made with"
+            )
+        elif (told.queues, told.limits) == (known.queues, known.limits):
+            return known
+        return msgspec.structs.replace(
+            known, access=access, queues=told.queues, limits=told.limits
+        )
+
 
 ADDRESS_S = 120.0
 """Seconds that the lead may take to be reached at `[lead] address`, if that is set,
@@ -31,7 +64,13 @@ ReadIdentity = Callable[[LeadIdentity, LeadSettings], LeadIdentity]
 
 
 class AddressWatch:
-    """`follow` and `close` belong to one thread."""
+    """Notices a change of the lead's address, if it is read from the cluster.
+
+    The port of a Service on the nodes changes when the Service is made anew, and the
+    node's address when the lead's pod moves. Followers of bursts that are made
+    afterwards get the new address. A thread of its own asks the cluster.
+    `follow` and `close` belong to one thread.
+    """
 
     def __init__(
         self,
@@ -67,12 +106,11 @@ class AddressWatch:
             self._thread.start()
         if not self._told:
             return identity
-        log.say(
+        log.warn(
             "followers of new bursts connect to %s; those of live bursts look for the"
             " lead at %s, where it is no longer reached",
             self._told,
             identity.endpoint,
-            level=logging.WARNING,
         )
         return msgspec.structs.replace(identity, endpoint=self._told, moved=now)
 
@@ -92,11 +130,7 @@ class AddressWatch:
             why = str(error) if isinstance(error, BurstError) else repr(error)
             if why != self._trouble:
                 self._trouble = why
-                log.say(
-                    "cannot read whether the lead has another address: %s",
-                    why,
-                    level=logging.WARNING,
-                )
+                log.warn("cannot read whether the lead has another address: %s", why)
             return
         self._trouble = ""
         if endpoint != identity.endpoint and self._asked == (identity, settings):
