@@ -170,7 +170,7 @@ class Story:
         command = [*self._user, *attach, row["id"]]
         say(f"$ {shlex.join(command)}")
         done = self.processes.run(command)
-        _say_lines(done.stdout)
+        _say_lines(done.stdout + done.stderr)
         row["output"] = done.stdout
         row["state"] = "failed" if done.returncode else "completed"
 

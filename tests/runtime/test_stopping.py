@@ -26,7 +26,7 @@ def test_nothing_new_is_made_and_jobs_are_told():
     assert [burst.state for burst in s.bursts] == [State.INACTIVE]
     for job in (refused, waiting):
         assert s.decision(job).reason is Reason.DAEMON_STOPPING
-    assert "the daemon is stopping" in str(s.lead.memos[waiting]["why"])
+    assert "the daemon stops" in str(s.lead.memos[waiting]["why"])
     # Ranks that we drained for it may be used by the next daemon.
     assert not s.lead.drained
     assert not s.burst.drained

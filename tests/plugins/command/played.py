@@ -51,20 +51,21 @@ class Site:
         """Return the pid of each node of a burst that runs, by host."""
         files = self.bursts.glob(f"*.{burst}/[!.]*")
         found = {file.name: int(file.read_text()) for file in files}
-        return {host: pid for host, pid in found.items() if _runs(pid)}
+        return {host: pid for host, pid in found.items() if self._runs(pid)}
 
     def close(self) -> None:
         """End what runs."""
         for file in self.bursts.glob("*/[!.]*"):
-            kill(int(file.read_text()))
+            if self._runs(pid := int(file.read_text())):
+                kill(pid)
 
-
-def _runs(pid: int) -> bool:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] not in "ZX"
+    def _runs(self, pid: int) -> bool:
+        """Tell whether a node runs. Its pid may be that of another program by now."""
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_text()
+        except OSError:
+            return False
+        return str(self.path) in words
 
 
 def kill(pid: int) -> None:

@@ -88,21 +88,26 @@ class Vm:
                 words, env=environment, stdout=log, stderr=log, start_new_session=True
             )
             self._running.append(process)
-        return process.wait()
+        try:
+            # Not `wait`: `end` kills its group, whose id may be another's after that.
+            ended = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        except ChildProcessError:  # `end` was first
+            return 1
+        return ended.si_status if ended else 1
 
     def signal(self, number: signal.Signals) -> None:
         """Signal the main processes of the units that run."""
         for process in self._running:
-            if process.poll() is None:
-                process.send_signal(number)
+            os.kill(process.pid, number)
 
     def end(self) -> None:
         """Kill all that runs in it, as a VM that is destroyed."""
         with self._lock:
             self._ended = True
         for process in self._running:
-            with contextlib.suppress(ProcessLookupError):
+            if process.returncode is None:
                 os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
 
     def command_lines(self) -> str:
         """Return what others on the host see of its processes."""
