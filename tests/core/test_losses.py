@@ -7,14 +7,14 @@ from burst.core.burst_story import sentence
 from burst.core.guest_view import OWNER_SEES, records_for_guests
 from burst.core.losses import last_event, taken_from
 from burst.core.report import burst_note
-from burst.model.burst import WITH_LEAD, Burst, JobTimes, Result, State
+from burst.model.burst import WITH_LEAD, Burst, Isolated, JobTimes, Result, State
 from burst.model.decision import clock_time
 from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.provider import FollowerStatus, Phase
 from burst.runtime.service_answers import explain
-from tests.builders import LENT, T0, but, whole
+from tests.builders import LENT, T0, but, job, whole
 from tests.lifecycles import LEASE
 from tests.sim import Sim
 
@@ -301,6 +301,15 @@ def test_a_job_is_told_only_of_what_took_its_own_nodes(started, ended, context, 
     burst = Burst(lease=LEASE, since=T0, times={JOB: times}, events=events)
     assert bool(taken_from(burst, JOB, None)) is blamed
     assert taken_from(but(burst, events=()), JOB, None) == ""
+
+
+def test_what_took_nodes_of_an_isolated_burst_took_none_of_a_job_that_ran_elsewhere():
+    lease = but(LEASE, hosts=(), ranks=(), isolated=Isolated(kind="service"))
+    events = (Event(T0 + 100, "reclaimed", {"note": "its VMs are gone", "ranks": ""}),)
+    burst = Burst(lease=lease, since=T0, events=events)
+    ran = {"ran_on": frozenset({0}), "t_start": T0 + 1, "t_finish": T0 + 99}
+    view = job(1, whole(1), state=JobState.INACTIVE, result="failed", **ran)
+    assert taken_from(burst, JOB, view) == ""
 
 
 @pytest.mark.parametrize("back", [True, False])
