@@ -7,6 +7,7 @@ from burst.core.burst_story import sentence
 from burst.core.guest_view import OWNER_SEES, records_for_guests
 from burst.core.losses import last_event, taken_from
 from burst.core.report import burst_note
+from burst.errors import Transient
 from burst.model.burst import WITH_LEAD, Burst, Isolated, JobTimes, Result, State
 from burst.model.decision import clock_time
 from burst.model.event import Event
@@ -15,6 +16,7 @@ from burst.model.lead import JobState
 from burst.provider import FollowerStatus, Phase
 from burst.runtime.service_answers import explain
 from tests.builders import LENT, T0, but, job, whole
+from tests.core.isolation import submit
 from tests.lifecycles import LEASE
 from tests.sim import Sim
 
@@ -211,6 +213,21 @@ def test_what_ends_with_its_lead_before_it_has_joined_has_not_failed():
     # None is made for the job now, and each offer is tried after the lead's start.
     assert [each.exception for each in sim.bursts] == [WITH_LEAD]
     assert not sim.records.health
+
+
+@pytest.mark.parametrize("state", [State.NEW, State.PROVISION])
+def test_what_was_not_made_yet_is_not_made_while_the_lead_shuts_down(state):
+    isolated = state is State.NEW
+    sim = Sim(nodes=4, modes=("isolated",) if isolated else ("joined",))
+    sim.provider.next_provision_error = Transient("the API is busy")
+    submit(sim) if isolated else sim.lead.submit(whole(2, constraint=LENT))
+    sim.until(sim.in_state(state))
+    sim.lead.shuts = True
+    sim.tick(30)
+    assert sim.state() is state
+    assert not sim.provider.observe()
+    sim.lead.shuts = False
+    sim.until(sim.provider.observe)
 
 
 def test_what_is_lost_later_is_not_lost_by_an_earlier_start_of_the_lead():

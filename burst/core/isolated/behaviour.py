@@ -245,7 +245,7 @@ def _provision(tx: Transaction, burst: Burst, world: World, limit: float) -> Non
     """Have the provider make a burst, once nothing else can run its job."""
     lead = world.lead
     assert lead is not None
-    can_ask = is_in_reach(burst.lease, world)
+    can_ask = is_in_reach(burst.lease, world) and not world.rents_nothing
     if not burst.jobs:
         tx.fail(burst.id, "canceled", UNNEEDED)
     elif any(_has_new_limit(burst, lead.jobs.get(job)) for job in burst.jobs):
