@@ -110,7 +110,7 @@ def _provision(tx: Transaction, burst: Burst, world: World, settings: Settings) 
             tx, burst, world, burst.since + limit
         ) and not keep_part(tx, burst, world, settings, lack=note):
             tx.fail_late(burst, note, settings.limits)
-    elif may_call(tx, burst, world, Verb.PROVISION):
+    elif not world.rents_nothing and may_call(tx, burst, world, Verb.PROVISION):
         tx.actions.append(ProvisionBurst(burst.id))
 
 

@@ -25,6 +25,7 @@ from burst.model.record import BurstRecord
 COMING_UP = (State.PROVISION, State.JOIN)
 UNDER_WAY = (*COMING_UP, State.ONLINE)
 """States in which a burst comes up or is up."""
+BEFORE_ONLINE = (State.NEW, *COMING_UP)
 BEFORE_REAP = (State.NEW, *UNDER_WAY, State.DRAIN)
 
 EDGES: dict[tuple[State, str], State] = {

@@ -144,8 +144,8 @@ def taken_from(burst: Burst, job_id: JobId, job: JobView | None) -> str:
     `job` is the lead's view of the job, which may have run on a burst that was not made
     for it; None if the lead does not show it.
     """
-    times = dict(burst.sums.recent).get(job_id) or burst.times.get(job_id)
-    had: frozenset[int] = frozenset()
+    known = dict(burst.sums.recent).get(job_id) or burst.times.get(job_id)
+    times, had = known, frozenset[int]()
     if job is not None and (had := job.has_or_had):
         finished = job.t_finish or None
         times = JobTimes(
@@ -156,7 +156,9 @@ def taken_from(burst: Burst, job_id: JobId, job: JobView | None) -> str:
             continue
         ranks = parse_idset(event.context.get("ranks", ""))
         at = event.context.get("since", event.timestamp)
-        if _was_there(had, ranks) and _ran_until(times, at):
+        # An isolated burst has no ranks that could tell who was there.
+        mine = known is not None or bool(ranks)
+        if mine and _was_there(had, ranks) and _ran_until(times, at):
             return f"burst {burst.id}: {event.context['note']}"
     return ""
 

@@ -143,8 +143,10 @@ def _find_further(
 ) -> list[int]:
     """Return the ranks by which a burst can grow. Raises BurstError with the reason."""
     assert world.lead is not None
-    if world.closing:
-        raise BurstError("the daemon is stopping and adds no nodes", "start it again")
+    if world.rents_nothing:
+        raise BurstError(
+            "the daemon stops, or its lead: no nodes are added", "start it again"
+        )
     found = free_above(burst, world.slots, tx, world.lead)
     if len(found) < more:
         raise BurstError(

@@ -134,7 +134,7 @@ def _grow(tx: Transaction, burst: Burst, world: World, settings: Settings) -> No
         words = provider_message(burst, world) or "its provider does not say why"
         late = f"the added nodes were not online within {format_fsd(limit)}: {words}"
         _fail(tx, burst, late, world, settings.limits)
-    elif may_resize(tx, burst, world):
+    elif not world.rents_nothing and may_resize(tx, burst, world):
         tx.actions.append(ResizeBurst(burst.id))
 
 

@@ -152,6 +152,11 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     """The settled bursts on record that are in the archive, and when each was made;
     None if there is no archive."""
 
+    @property
+    def rents_nothing(self) -> bool:
+        """Whether no nodes are rented now, as the daemon stops, or its lead."""
+        return self.closing or (self.lead is not None and self.lead.shuts_down)
+
     def no_account_of(self, userid: int, settings: GuestSettings) -> str:
         """Return whose subordinate user id this is (subuid(5)); empty for an account.
 

@@ -7,14 +7,16 @@ from burst.core.burst_story import sentence
 from burst.core.guest_view import OWNER_SEES, records_for_guests
 from burst.core.losses import last_event, taken_from
 from burst.core.report import burst_note
-from burst.model.burst import WITH_LEAD, Burst, JobTimes, Result, State
+from burst.errors import Transient
+from burst.model.burst import WITH_LEAD, Burst, Isolated, JobTimes, Result, State
 from burst.model.decision import clock_time
 from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.provider import FollowerStatus, Phase
 from burst.runtime.service_answers import explain
-from tests.builders import LENT, T0, but, whole
+from tests.builders import LENT, T0, but, job, whole
+from tests.core.isolation import submit
 from tests.lifecycles import LEASE
 from tests.sim import Sim
 
@@ -213,6 +215,21 @@ def test_what_ends_with_its_lead_before_it_has_joined_has_not_failed():
     assert not sim.records.health
 
 
+@pytest.mark.parametrize("state", [State.NEW, State.PROVISION])
+def test_what_was_not_made_yet_is_not_made_while_the_lead_shuts_down(state):
+    isolated = state is State.NEW
+    sim = Sim(nodes=4, modes=("isolated",) if isolated else ("joined",))
+    sim.provider.next_provision_error = Transient("the API is busy")
+    submit(sim) if isolated else sim.lead.submit(whole(2, constraint=LENT))
+    sim.until(sim.in_state(state))
+    sim.lead.shuts = True
+    sim.tick(30)
+    assert sim.state() is state
+    assert not sim.provider.observe()
+    sim.lead.shuts = False
+    sim.until(sim.provider.observe)
+
+
 def test_what_is_lost_later_is_not_lost_by_an_earlier_start_of_the_lead():
     sim, _ = running()
     restart_lead(sim)
@@ -301,6 +318,15 @@ def test_a_job_is_told_only_of_what_took_its_own_nodes(started, ended, context, 
     burst = Burst(lease=LEASE, since=T0, times={JOB: times}, events=events)
     assert bool(taken_from(burst, JOB, None)) is blamed
     assert taken_from(but(burst, events=()), JOB, None) == ""
+
+
+def test_what_took_nodes_of_an_isolated_burst_took_none_of_a_job_that_ran_elsewhere():
+    lease = but(LEASE, hosts=(), ranks=(), isolated=Isolated(kind="service"))
+    events = (Event(T0 + 100, "reclaimed", {"note": "its VMs are gone", "ranks": ""}),)
+    burst = Burst(lease=lease, since=T0, events=events)
+    ran = {"ran_on": frozenset({0}), "t_start": T0 + 1, "t_finish": T0 + 99}
+    view = job(1, whole(1), state=JobState.INACTIVE, result="failed", **ran)
+    assert taken_from(burst, JOB, view) == ""
 
 
 @pytest.mark.parametrize("back", [True, False])

@@ -341,7 +341,7 @@ def test_a_job_that_lacks_ranks_which_the_scheduler_does_not_have_is_told():
     drained = {2: UNSCHEDULED, 3: BAD}
     made = plan(demand(1, whole(4)), drained=drained, spread=False, taken=["burst-1"])
     [refusal] = made.decisions[1].refusals
-    assert refusal.text().startswith("it cannot use ranks 2-3 of rank slots, which")
+    assert refusal.text().startswith("it cannot use rank 2 of rank slots, which")
     assert refusal.next_step() == "an administrator does what burst doctor says of them"
 
 

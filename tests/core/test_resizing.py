@@ -78,6 +78,7 @@ class Site:
         """When the lead was started."""
         self.moved = 0.0
         """When followers reached the lead elsewhere."""
+        self.shuts = False
 
     @property
     def burst(self) -> Any:
@@ -103,6 +104,7 @@ class Site:
         seen = view(
             *jobs, online=self.online, busy=busy, drained=self.drained, read_at=self.now
         )
+        seen = but(seen, shuts_down=self.shuts)
         followers = tuple(FollowerStatus(h, p) for h, p in self.shown.items())
         phases = set(self.shown.values()) - {Phase.ENDING}
         order = (Phase.FAILED, Phase.PENDING, Phase.RUNNING)
@@ -614,11 +616,22 @@ def test_what_is_resized_is_known_online_and_joined():
         site.ask(3, lead=None, trouble="silent")
     with pytest.raises(BurstError, match="provider local cannot resize its bursts"):
         site.ask(3, resizable=frozenset())
-    with pytest.raises(BurstError, match="the daemon is stopping"):
+    with pytest.raises(BurstError, match="the daemon stops, or its lead"):
         site.ask(3, closing=True)
     isolated = but(LEASE, isolated=Isolated(kind="interactive"))
     with pytest.raises(BurstError, match="is isolated and cannot be resized"):
         Site(but(online(), lease=isolated)).ask(3)
+
+
+def test_no_nodes_are_added_while_the_lead_shuts_down():
+    site = Site()
+    site.ask(3)
+    site.shuts = True
+    assert not site.tick()
+    with pytest.raises(BurstError, match="the daemon stops, or its lead"):
+        Site().ask(3, lead=site.world().lead)
+    site.shuts = False
+    assert kinds(site.tick()) == ["ResizeBurst"]
 
 
 def test_a_shrink_leaves_some_node_that_is_online():

@@ -12,7 +12,6 @@ from burst.config import Settings
 from burst.core.isolated import decision
 from burst.core.isolated.observation import instance_phase, look_up
 from burst.core.job_events import record_job_events
-from burst.core.lifecycle import UNDER_WAY
 from burst.core.losses import record_reclaim
 from burst.core.observation import (
     FAILURES,
@@ -27,7 +26,7 @@ from burst.core.observation import (
 )
 from burst.core.provider_calls import refused_call, report_overdue
 from burst.core.provider_health import Outcome
-from burst.core.records import UNNEEDED, Records, Transaction
+from burst.core.records import ASSIGNABLE, UNNEEDED, Records, Transaction
 from burst.core.world import World
 from burst.model.burst import CAPACITY, NOT_HELD, Burst, State
 from burst.model.decision import Decision
@@ -225,7 +224,7 @@ def _watch_job(tx: Transaction, burst: Burst, lead: LeadView) -> Burst:
             if view and (view.state in PENDING or _is_half_ended(burst, view)):
                 tx.actions.append(decision.end_job(tx, burst, job))
         return burst
-    on_its_way = burst.state in (State.NEW, *UNDER_WAY)
+    on_its_way = burst.state in ASSIGNABLE
     if on_its_way and any(_may_start_here(tx, job, lead) for job in burst.jobs):
         note = "its job is not held any more, so this burst does not run it"
         return tx.fail(burst.id, NOT_HELD, note)
@@ -246,7 +245,7 @@ def _provision(tx: Transaction, burst: Burst, world: World, limit: float) -> Non
     """Have the provider make a burst, once nothing else can run its job."""
     lead = world.lead
     assert lead is not None
-    can_ask = is_in_reach(burst.lease, world)
+    can_ask = is_in_reach(burst.lease, world) and not world.rents_nothing
     if not burst.jobs:
         tx.fail(burst.id, "canceled", UNNEEDED)
     elif any(_has_new_limit(burst, lead.jobs.get(job)) for job in burst.jobs):

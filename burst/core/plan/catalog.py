@@ -20,6 +20,7 @@ import msgspec
 
 from burst.config import Settings
 from burst.core.cooldowns import spec_key
+from burst.core.lifecycle import BEFORE_ONLINE
 from burst.core.plan.offers import ProviderOffer, provider_offers
 from burst.core.provider_health import (
     FailureKind,
@@ -30,7 +31,6 @@ from burst.core.provider_health import (
 )
 from burst.core.records import RecordsView
 from burst.core.world import World
-from burst.core.worth.life import COMES_UP
 from burst.model.burst import Burst
 from burst.model.decision import OfferRejection
 from burst.model.reason import Reason
@@ -43,7 +43,7 @@ def coming_bursts(live: Iterable[Burst]) -> tuple[Burst, ...]:
 
     Quarantined bursts are left out: nobody knows when their trial would end.
     """
-    return tuple(b for b in live if b.state in COMES_UP and not b.quarantined)
+    return tuple(b for b in live if b.state in BEFORE_ONLINE and not b.quarantined)
 
 
 def running_trials(

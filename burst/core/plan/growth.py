@@ -78,7 +78,7 @@ def may_be_resized(burst: Burst, world: World, settings: PlanSettings) -> bool:
         and burst.lease.tag is None
         and burst.resize is None
         and not burst.quarantined
-        and not world.closing
+        and not world.rents_nothing
     )
 
 

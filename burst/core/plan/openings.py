@@ -323,8 +323,9 @@ class Openings:
         )
         if not drained:
             return None
-        ranks = format_idset(drained)
-        if UNSCHEDULED in drained.values():
+        unknown = frozenset(r for r, why in drained.items() if why == UNSCHEDULED)
+        ranks = format_idset(unknown or frozenset(drained))
+        if unknown:
             return reject(asked.source, Reason.SLOTS_UNSCHEDULED, ranks=ranks)
         why = "; ".join(dict.fromkeys(each or NO_REASON for each in drained.values()))
         return reject(asked.source, Reason.SLOTS_DRAINED, ranks=ranks, why=why)

@@ -50,7 +50,7 @@ def plan_demands(
     `context` is what `plan_context` returns, if that is known. Only it is changed.
     """
     assert world.lead is not None
-    if world.closing or world.lead.shuts_down:
+    if world.rents_nothing:
         stops = Decision(Reason.DAEMON_STOPPING)
         return Plan(decisions=dict.fromkeys((each.job for each in demands), stops))
     context = context or plan_context(tx, world, settings, tx.now)

@@ -14,6 +14,7 @@ from types import MappingProxyType
 import msgspec
 
 from burst.config import Settings
+from burst.core.lifecycle import BEFORE_ONLINE
 from burst.core.plan.demands import Demand
 from burst.core.plan.offers import ProviderOffer
 from burst.core.records import Records, RecordsView
@@ -25,7 +26,6 @@ from burst.core.worth.budget import (
 )
 from burst.core.worth.ledger import Payer
 from burst.core.worth.life import (
-    COMES_UP,
     Life,
     boot_limit,
     life_parts,
@@ -210,7 +210,7 @@ class Purchases:
             lease_end=burst.lease.end,
             run_times=(demand.duration,),
             # As `accounts` reserves: a job may wait for nodes that are coming.
-            online=burst.state not in COMES_UP and not burst.coming,
+            online=burst.state not in BEFORE_ONLINE and not burst.coming,
         )
         ends = lives_until(life, self._settings, self._now)
         payers, borne = self._payers(demand), before.borne

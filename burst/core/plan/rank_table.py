@@ -180,7 +180,7 @@ class RankTable:
     def drained_for(
         self, slot_class: SlotClass, want: RankNeed, nodes: int, *, spread: bool
     ) -> Mapping[int, str]:
-        """Return the ranks that a job lacks because a person drained them, and why.
+        """Return the ranks that a job lacks as `LeasableRanks.drained`, and why.
 
         Without them the job has too few ranks now, or too few at any later time; with
         them it has enough. With `spread` it may have ranks of several slots.

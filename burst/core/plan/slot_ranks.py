@@ -47,7 +47,7 @@ class SlotRanks:
         self.drained = {
             rank: ranks.drained[rank] for rank in slot.ranks if rank in ranks.drained
         }
-        """Ranks that only a person's drain closes, and its reason."""
+        """As `LeasableRanks.drained`."""
         self.promised: dict[int, float] = {}
         """By promised rank: from when it is kept."""
         if not slot.divisible:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Set
 import msgspec
 
 from burst.config import Settings
+from burst.core.lifecycle import BEFORE_ONLINE
 from burst.core.observation import status_of
 from burst.core.provider_calls import is_resize_taken
 from burst.core.records import Transaction
@@ -23,7 +24,6 @@ from burst.core.worth import ledger, periods
 from burst.core.worth.budget import Budgets, commitment_of
 from burst.core.worth.ledger import Entry, Payer, Phase, Use, open_entry
 from burst.core.worth.life import (
-    COMES_UP,
     Life,
     lives_until,
     node_seconds,
@@ -205,7 +205,7 @@ class _Accounts:
             lease_end=lease.end,
             run_times=run_times,
             # If a burst grows for a job, the job waits for the further nodes.
-            online=burst.state not in COMES_UP and not burst.coming,
+            online=burst.state not in BEFORE_ONLINE and not burst.coming,
         )
         return lives_until(life, self._settings, self._tx.now)
 

@@ -16,13 +16,10 @@ import msgspec
 from burst.config import Settings
 from burst.core.worth.ledger import STANDING, Entry, Payer, counted
 from burst.model.banks import Banks
-from burst.model.burst import State
 from burst.model.jobid import JobId
 from burst.model.lead import JobView
 from burst.model.request import ResourceRequest
 
-COMES_UP = (State.NEW, State.PROVISION, State.JOIN)
-"""States of a burst that still has to boot."""
 _FOR_EVER = 10 * 365 * 86400.0
 
 
