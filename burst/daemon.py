@@ -254,12 +254,14 @@ class Daemon:
         except LeadGone as error:
             log.warn("%s", error)
             why = f"the lead was lost: {error}"
-            self._notifier.lead_lost(str(error), session.clock())
-            self._left = BurstsLeft.of(session, self._path)
+            self._left = left = BurstsLeft.of(session, self._path)
             lead = session.lead
             self._shut_down = isinstance(lead, OrderlyEnd) and lead.shuts_down()
             if not self._shut_down:
-                self._left.say_lost()
+                left.say_lost()
+            if not self._shut_down or left.bursts:
+                names = [burst for _, burst in left.bursts]
+                self._notifier.lead_lost(str(error), names, session.clock())
         finally:
             self._state.lose(why)
             self._reloads.cancel()

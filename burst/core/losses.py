@@ -122,7 +122,9 @@ def _joined(before: str, causes: _HostsByCause) -> str:
     for why, hosts in causes.items():
         known = re.search(rf"(?:(?<=; )|\A)(\S+) {re.escape(why)}(?=;|\Z)", before)
         named = _hosts_in(known[1]) if known else []
-        told = f"{format_hostlist(dict.fromkeys([*named, *hosts]))} {why}"
+        # By number: a shorter name of the same hosts has the lower one.
+        ordered = sorted({*named, *hosts}, key=lambda host: (len(host), host))
+        told = f"{format_hostlist(ordered)} {why}"
         if known and named:
             before = f"{before[: known.start()]}{told}{before[known.end() :]}"
         else:

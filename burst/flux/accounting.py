@@ -101,16 +101,17 @@ def read_associations(client: RpcClient, timeout_s: float) -> Associations | Non
     Each request may take `timeout_s` seconds. Raises Denied, RequestFailed, LeadGone,
     and Unreadable if no answer came in time, or it cannot be read.
     """
-    plugins = client.ask("job-manager.jobtap", {"query_only": True}, timeout_s)
-    if PLUGIN in plugins.get("plugins", ()):
-        query = client.ask("job-manager.jobtap-query", {"name": PLUGIN}, timeout_s)
-        found = _of_plugin(query)
-        if found.banks:
-            facts = _limits_of_plugin(query, _weights(client, timeout_s))
-            return msgspec.structs.replace(found, facts=facts)
     try:
+        plugins = client.ask("job-manager.jobtap", {"query_only": True}, timeout_s)
+        if PLUGIN in plugins.get("plugins", ()):
+            query = client.ask("job-manager.jobtap-query", {"name": PLUGIN}, timeout_s)
+            found = _of_plugin(query)
+            if found.banks:
+                facts = _limits_of_plugin(query, _weights(client, timeout_s))
+                return msgspec.structs.replace(found, facts=facts)
         listed = client.ask("accounting.list_users", _LIST, timeout_s)
     except ServiceMissing:
+        # While Flux shuts down it has no job manager either.
         return None
     facts = AccountingFacts(weights=_weights(client, timeout_s))
     return msgspec.structs.replace(_of_service(listed), facts=facts)

@@ -177,14 +177,15 @@ def compare_with_running(
 ) -> tuple[list[str], bool]:
     """Return what a restart from these files would change, and whether it is safe.
 
-    It is safe if nothing is allocated, every rank keeps its number, and R has the hosts
-    that are added. Raises ConfigError.
+    It is safe if nothing is allocated, every rank keeps its number, no rank that goes
+    is online, and R has the hosts that are added. Raises ConfigError.
     """
     tables = read_config(directory)
     files, runs = declared_hosts(tables), identity.hosts
     same = min(len(files), len(runs))
     said = []
-    moved = files[:same] != runs[:same] or len(files) < len(runs)
+    gone = frozenset(range(same, len(runs)))
+    moved = files[:same] != runs[:same]
     if moved:
         said.append(
             "the files name other hosts for ranks that the lead has: after a restart,"
@@ -193,6 +194,11 @@ def compare_with_running(
         )
     elif files == runs:
         said.append("a restart changes no ranks: the lead has the hosts of its files")
+    elif gone:
+        said.append(
+            f"a restart removes {format_hostlist(runs[same:])}, ranks"
+            f" {format_idset(gone)}; all others keep theirs"
+        )
     else:
         new = format_hostlist(files[same:])
         said.append(
@@ -205,10 +211,15 @@ def compare_with_running(
             f"R of the files lacks {format_hostlist(lacking)}: the command that added"
             " them was interrupted, or R was not copied here; restore or copy it first"
         )
+    if up := gone & view.online:
+        said.append(
+            f"ranks {format_idset(up)} are online, and would be lost: take bursts there"
+            " down first (burst down)"
+        )
     if view.allocated:
         said.append(
             f"jobs run on ranks {format_idset(view.allocated)}, and would end with the"
             " broker: run flux queue stop --all, and wait until flux jobs shows no"
             " running job; pending jobs are kept"
         )
-    return said, not (moved or lacking or view.allocated)
+    return said, not (moved or lacking or up or view.allocated)

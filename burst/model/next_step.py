@@ -101,8 +101,8 @@ NEXT_STEPS: Mapping[Reason, NextStep] = {
     ),
     Reason.NOT_WORTH: _daemon("decides again as soon as forecasts or prices change"),
     Reason.TAGGED: _user(
-        "or a program of theirs requests nodes with tag {tag} (burst request --tag), or"
-        " ends the job: flux cancel"
+        "or a program of theirs requests nodes with tag {tag} (burst request --tag),"
+        " which only the owner of the instance may, or ends the job: flux cancel"
     ),
     Reason.NO_ACCOUNT: _admin("sets take_subuids under [guests] if it is an account"),
     Reason.BANK_UNREAD: _daemon("decides at {until!t} at the latest"),

@@ -8,7 +8,7 @@ is on its way when the daemon dies, the next daemon tells it again, with the sam
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -131,15 +131,19 @@ class Notifier:
         """Note that the store has what `tick` returned."""
         self._stored = {name: dict(told) for name, told in self._told.items()}
 
-    def lead_lost(self, why: str, now: float) -> None:
-        """Have a notice told that the lead was lost: once, until it is back."""
+    def lead_lost(self, why: str, bursts: Sequence[str], now: float) -> None:
+        """Have a notice told that the lead was lost: once, until it is back.
+
+        `bursts` are those that live.
+        """
         if self._lost is not None:
             return
+        live = f"live bursts: {', '.join(bursts)}; " if bursts else ""
         self._lost = Notice(
             id=LEAD_LOST,
             severity="critical",
             text=f"the daemon lost its lead: {why}",
-            advice="bursts that run stay; look at the lead's broker",
+            advice=f"{live}look at the lead's broker",
         )
         for sender in self._senders.values():
             sender.send(LEAD_LOST, self._body(self._lost, now))

@@ -151,10 +151,11 @@ def explain(
     try:
         job_id = parse_job(name)
     except BurstError as error:
-        raise BurstError(
-            f"no burst has the id {name!r}, and {error}",
-            "burst status -a lists the bursts",
-        ) from None
+        why = f"no burst has the id {name!r}, and {error}"
+        if userid is not None:
+            # Whether it is another user's burst or none, the answer is the same.
+            why = "that is neither a burst of yours nor a job id"
+        raise BurstError(why, "burst status -a lists the bursts") from None
     decisions = _judged_again(snapshot, job_id)
     guest = userid is not None
     row = job_report.explain(

@@ -132,6 +132,14 @@ def test_hosts_that_went_one_by_one_for_the_same_are_told_at_once(words, told):
     assert the_loss(sim).context["note"] == told
 
 
+def test_hosts_that_went_in_another_order_are_told_in_theirs():
+    sim, _ = running()
+    for host in reversed(sim.burst.lease.hosts[:2]):
+        sim.provider.evict(sim.burst.id, host, WHY)
+        sim.tick(2)
+    assert the_loss(sim).context["note"] == f"burst-0-[0-1] {WHY}"
+
+
 def test_a_lead_that_was_started_again_is_told_as_what_took_them_away():
     sim, jobs = running()
     burst, hosts = sim.burst.id, sim.burst.lease.hosts

@@ -141,6 +141,11 @@ def test_there_may_be_no_flux_accounting() -> None:
     assert read_associations(client(), 1.0) is None
 
 
+def test_a_lead_that_shuts_down_has_no_job_manager_and_so_no_flux_accounting() -> None:
+    gone = lead({"job-manager.jobtap": lambda _: Fault(errno.ENOSYS)}, {})
+    assert read_associations(gone, 1.0) is None
+
+
 def test_its_service_lists_active_associations_and_defaults() -> None:
     found = read_associations(client(accounting__list_users=listing), 1.0)
     assert found == LISTED

@@ -230,5 +230,5 @@ def test_without_them_nothing_is_added_and_another_key_is_refused(
 ) -> None:
     start = by_kind(spec, SETTINGS)["ConfigMap"]["data"]["start"]
     assert "run_commands" not in start
-    with pytest.raises(ConfigError, match="commands.before: no such key"):
+    with pytest.raises(ConfigError, match=r"commands\.before: no such key"):
         read_settings('commands = { pre = "true", before = "true" }')

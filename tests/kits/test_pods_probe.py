@@ -4,7 +4,9 @@
 import shutil
 import socket
 import sys
+import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -319,6 +321,23 @@ def test_a_pod_that_finds_no_node_in_time(server: Said, lead: LeadIdentity) -> N
     found = trial.run()
     assert "probe finds no node: 0/2 nodes are fit" in found.what
     assert 5 < trial.time.now < 7
+
+
+def test_it_waits_for_a_node_by_the_clock_of_the_api_server(
+    server: Said, lead: LeadIdentity
+) -> None:
+    """This host's clock may be wrong, and the pod would seem to wait for an hour."""
+    server.ahead = -3600.0
+    trial = Trial(server, lead)
+    since = datetime.fromtimestamp(time.time() + server.ahead, UTC)
+    why = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "lastTransitionTime": f"{since:%FT%TZ}",
+    }
+    trial.shows({"phase": "Pending", "conditions": [why]}, ended(0))
+    assert trial.find()[0].level is Level.OK
 
 
 def test_one_that_somebody_else_deletes(server: Said, lead: LeadIdentity) -> None:

@@ -20,7 +20,7 @@ from burst.lead_setup.add_slots import (
 from burst.lead_setup.lead_files import write_lead
 from burst.lead_setup.lead_plan import LeadPlan, PlannedSlot, parse_slot
 from burst.model.shape import Shape
-from tests.builders import identity, view
+from tests.builders import but, identity, view
 from tests.support.fluxlead import short_directory
 
 PLAN = LeadPlan(
@@ -229,6 +229,16 @@ def test_what_a_restart_would_change_is_said(lead: Path) -> None:
         "jobs run on ranks 1, and would end with the broker: run flux queue stop --all"
     )
     assert words in said[1]
+
+
+def test_ranks_at_the_end_can_go_once_no_burst_has_them(lead: Path) -> None:
+    runs = identity("lead-[0-1],burst-0-[0-3],burst-1-[0-1]")
+    said, safe = compare_with_running(lead, runs, view())
+    gone = "a restart removes burst-1-[0-1], ranks 6-7; all others keep theirs"
+    assert (said, safe) == ([gone], True)
+    said, safe = compare_with_running(lead, runs, but(view(), online=frozenset({0, 7})))
+    assert not safe
+    assert said[1].startswith("ranks 7 are online, and would be lost: take bursts")
 
 
 @pytest.mark.parametrize("runs", ["lead-[0-1],burst-1-[0-3]", "lead-[0-9]"])

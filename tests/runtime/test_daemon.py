@@ -387,7 +387,7 @@ def test_a_daemon_that_takes_all_down_begins_nothing_for_jobs_that_wait() -> Non
     daemon = on(lead, daemon={"on_stop": "reap"})
     stopping_at(lead, daemon)
     daemon.run()
-    assert "the daemon is stopping" in str(lead.memos[waits])
+    assert "the daemon stops" in str(lead.memos[waits])
 
 
 def test_ranks_of_a_burst_that_is_gone_are_undrained_before_the_end() -> None:

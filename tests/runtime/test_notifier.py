@@ -16,7 +16,7 @@ import pytest
 from burst.config import NotifySettings, Settings, parse
 from burst.core.commands import enable_provider
 from burst.daemon import Daemon
-from burst.errors import BurstError, ConfigError, LeadGone, StoreError
+from burst.errors import BurstError, ConfigError, LeadError, LeadGone, StoreError
 from burst.runtime.clock import ClockMark
 from burst.runtime.notice_sender import CommandSink, NoticeSender, WebhookSink
 from burst.runtime.notifier import Notifier
@@ -385,11 +385,11 @@ def test_settings_that_name_other_files_are_read(
     (sender,) = notifier._senders.values()
     notifier.prepare(NotifySettings(webhook=str(path)))()
     assert notifier._senders["webhook"] is sender
-    notifier.lead_lost("gone", 1.0)
-    notifier.lead_lost("gone again", 2.0)
+    notifier.lead_lost("gone", ["burst-0-1ab"], 1.0)
+    notifier.lead_lost("gone again", [], 2.0)
     wait_until(lambda: ids(receiver) == ["lead-lost"], "the notice")
     notifier.lead_back()
-    notifier.lead_lost("gone", 3.0)
+    notifier.lead_lost("gone", [], 3.0)
     wait_until(lambda: len(receiver.posts) == 2, "the second")
     path.write_text("ftp://elsewhere.org/s3cret")
     with pytest.raises(ConfigError, match="is not a URL of http") as raised:
@@ -416,4 +416,17 @@ def test_a_daemon_tells_that_it_lost_its_lead(receiver: Receiver) -> None:
     back.at_observe = daemon.stop
     daemon.run()
     assert ids(receiver) == ["lead-lost"]
-    assert "the socket is closed" in receiver.posts[0][2]["text"]
+    told = receiver.posts[0][2]
+    assert "the socket is closed" in told["text"]
+    assert told["advice"] == "look at the lead's broker"
+
+
+def test_a_lead_that_is_shut_down_without_bursts_is_not_told(
+    receiver: Receiver,
+) -> None:
+    settings: Settings = parse({"notify": {"webhook": receiver.url}}, "x")
+    going = GoneLead()
+    going.shuts_down = lambda: True  # type: ignore[attr-defined]
+    with pytest.raises(LeadError, match="the lead was shut down"):
+        Daemon(lambda: settings, None, lambda _: going).run()
+    assert not receiver.posts

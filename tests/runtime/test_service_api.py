@@ -112,6 +112,16 @@ def test_a_guest_sees_and_releases_their_own_only():
     assert asking.ask("explain", guest=True, id=format_f58(his))["userid"] == GUEST
     with pytest.raises(BurstError, match="that is not a job of yours that burst knows"):
         asking.ask("explain", guest=True, id=format_f58(other))
+    theirs = [
+        burst["id"]
+        for burst in asking.ask("status")["bursts"]
+        if format_f58(other) in burst["jobs"]
+    ]
+    assert theirs
+    for name in (*theirs, "burst-0-0aaaaa", "x"):
+        with pytest.raises(BurstError) as raised:
+            asking.ask("explain", guest=True, id=name)
+        assert "that is neither a burst of yours nor a job id;" in str(raised.value)
     with pytest.raises(Denied, match="none of these jobs is yours"):
         asking.ask("release", guest=True, ids=[format_f58(other)])
     assert asking.ask("release", guest=True, all=True) == {

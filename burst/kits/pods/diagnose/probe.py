@@ -156,7 +156,11 @@ class Probe:
         words = [word for word, _ in followers(found[0]).values()]
         warnings = read_warnings(self._cluster, namespace, words)
         schedule = self._settings.schedule
-        return end, describe(found[0], warnings, {}, schedule, time.time())
+        return end, describe(found[0], warnings, {}, schedule, self._time_there())
+
+    def _time_there(self) -> float:
+        """Return the API server's time, to compare with the times of its objects."""
+        return time.time() + self._cluster.ahead
 
     def _remove(self) -> str:
         """Delete the probe's objects; return the outcome as text."""
@@ -165,7 +169,7 @@ class Probe:
         why = "its deletion is not confirmed"
         while self._timing.clock() < ends:
             try:
-                reaper.reap(self.id, time.time())
+                reaper.reap(self.id, self._time_there())
             except NotFound:
                 return "is removed"
             except ProviderError as error:
