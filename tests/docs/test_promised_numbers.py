@@ -42,7 +42,7 @@ PROMISES = (
     ("lent-nodes", f"After {LATE}, housekeeping gets SIGTERM"),
     ("lent-nodes", f"and SIGKILL {WORDS.get(AGAIN_S)} later"),
     ("life", f"the store keeps the last {KEPT_ENDED} of these"),
-    ("operation", f"end as failed if the lead is back within {LOST}"),
+    ("operation", f"fail, if the lead is back within {LOST}"),
     ("operation", f"loses its lead tries to connect for {LOST} and then ends"),
     ("provider", f"missing {WORDS.get(ABSENT_READS)} in a row | ends as failed"),
     ("service", f"the last {KEPT_ENDED} that ended, and the last {KEPT_SETTLED:,} set"),
