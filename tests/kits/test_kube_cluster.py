@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What answers of an API server mean, on loopback."""
 
+import time
 from typing import Any
 
 import pytest
@@ -54,6 +55,19 @@ def test_a_list_that_fails_half_way_or_has_no_end_is_no_list(
     # An empty list may lack its items.
     server.answer("GET", JOBS, (200, {"items": None, "metadata": {}}))
     assert cluster.find(JOB, "far") == []
+
+
+def test_the_clock_of_the_api_server_is_known_also_if_this_hosts_is_set(
+    server: Said, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.answer("GET", "/version", (200, {}))
+    for ahead in (0.0, 600.0, -600.0):
+        server.ahead = ahead
+        cluster.version()
+        assert cluster.ahead == pytest.approx(ahead, abs=5)
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() - 600)
+    assert cluster.ahead == pytest.approx(0, abs=5)
 
 
 CASES: list[tuple[Kind, Any, type[ProviderError], str]] = [

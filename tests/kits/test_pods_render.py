@@ -14,10 +14,10 @@ import pytest
 from burst.errors import Refused, SpecRefused
 from burst.kits import certificate
 from burst.kits.kube.kinds import annotations_of, name_of
-from burst.kits.pods import OfferTable, offers
+from burst.kits.pods import MultiUserTable, OfferTable, offers
 from burst.kits.pods.diagnose.probe_job import render_probe
 from burst.kits.pods.names import SPOT, hosts_of
-from burst.kits.pods.template.render import render
+from burst.kits.pods.template.render import refuse_user, render
 from burst.model.lead import HostEntry
 from burst.provider import BurstSpec
 from tests.kits.pods import SETTINGS, TAGS, by_kind, pod_spec, replace, run
@@ -59,6 +59,13 @@ def test_followers_of_another_user_than_the_leads_are_refused(spec: BurstSpec) -
     assert "set user = 499" in refused.value.advice
     assert render(owned_by(1000), SETTINGS, TAGS, 0)
     assert render(owned_by(499), replace(SETTINGS, user=None), TAGS, 0)
+    guests = replace(
+        SETTINGS,
+        multi_user=MultiUserTable(users="image"),
+        security="baseline",
+        host_paths=("/run/munge",),
+    )
+    refuse_user(owned_by(499).lead, guests)  # the IMP starts the jobs of guests
 
 
 @pytest.mark.parametrize("form", ["job", "operator"])

@@ -79,6 +79,16 @@ def test_a_pod_has_its_time_to_end(server: Said, young: Manifest) -> None:
     assert deleted(server, young, pod("b")) == ["b"]
 
 
+def test_a_pod_has_its_time_by_the_clock_of_the_api_server(server: Said) -> None:
+    server.answer("GET", "/version", (200, {}))
+    server.answer("GET", f"{NODES}/n", ABSENT)
+    server.ahead = -600.0
+    cluster = cluster_of(server)
+    cluster.version()
+    delete_stuck(cluster, [pod("a")], NOW)
+    assert {how for how, _, _ in server.asked} == {"GET"}
+
+
 def test_by_force_all_that_are_ending_are_deleted(server: Said) -> None:
     assert deleted(server, pod("a", ends=SOON), pod("b", ends=""), force=True) == ["a"]
     server.answer("DELETE", f"{PODS}/a", (500, {}))

@@ -47,8 +47,6 @@ _MERGE = {"Content-Type": "application/merge-patch+json"}
 _JSON = {"Content-Type": "application/json"}
 _PAGE = 500
 _MOST_PAGES = 100
-# An answer tells whole seconds, and is read some time after it was sent.
-_DIFFERS_S = 10.0
 _LONGEST_LOG = 16 * 1024 * 1024
 
 
@@ -68,15 +66,16 @@ class Cluster:
     ) -> None:
         self._connection = ApiConnection(access, clock)
         self._timeout = timeout
-        self._ahead = 0.0
+        self._offset = time.time() - _steady()
+        """The API server's time less that of a clock that nobody sets."""
 
     @property
     def ahead(self) -> float:
         """Seconds by which the API server's clock is ahead of this host's.
 
-        It is of the last answer, and 0 if they differ by less than `_DIFFERS_S`.
+        It is as the answers have told, also if this host's clock was set since.
         """
-        return self._ahead
+        return _steady() + self._offset - time.time()
 
     @property
     def access(self) -> Access:
@@ -351,10 +350,13 @@ class Cluster:
         return _checked(self._send(call, **more), call)
 
     def _send(self, call: ApiCall, **more: Any) -> ApiResponse:
+        sent = _steady()
         answer = self._connection.send(self._request(call, **more))
         there = time_of(answer)
-        ahead = 0.0 if there is None else there - time.time()
-        self._ahead = ahead if abs(ahead) >= _DIFFERS_S else 0.0
+        if there is not None:
+            # The answer tells whole seconds, of some time since it was asked for.
+            least, most = there - _steady(), there + 1 - sent
+            self._offset = min(max(self._offset, least), most)
         return answer
 
     def _request(self, call: ApiCall, **more: Any) -> ApiRequest:
@@ -367,6 +369,11 @@ class Cluster:
         if call.kind is not None:
             usual["path"] = call.path
         return ApiRequest(**{**usual, **more})
+
+
+def _steady() -> float:
+    """Return the seconds since this host's start, with those of a suspension."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def _successful(answer: ApiResponse, call: ApiCall) -> ApiResponse:

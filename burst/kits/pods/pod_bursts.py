@@ -137,7 +137,7 @@ class PodBursts:
         """
         try:
             with self._in_namespace():
-                self._reaper.reap(burst_id, self._time_there(), force=force)
+                self._reaper.reap(burst_id, self._clock(), force=force)
         except NoNamespace as error:
             raise NotFound(error.what) from error
 

@@ -77,9 +77,10 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     image_pull: Literal["IfNotPresent", "Always", "Never"] = "IfNotPresent"
     """When nodes pull the image, as `imagePullPolicy` of a container."""
     user: _AtLeast0 | None = None
-    """Numeric user that brokers run as; of bursts that join, it must be the lead's.
-    Default: the user of the daemon, who is also the lead's; with form operator, the
-    user of the image. The image must have it in `/etc/passwd`."""
+    """Numeric user that brokers run as; of bursts that join, it must be the lead's, or
+    no job of the lead's owner runs there. Default: the user of the daemon, who is also
+    the lead's; with form operator, the user of the image. The image must have it in
+    `/etc/passwd`."""
     security: Literal["restricted", "baseline"] = "restricted"
     """The Pod Security Standard that followers comply with. baseline: programs in the
     image may gain privileges, such as setuid programs, and containers have the default

@@ -39,9 +39,9 @@ def delete_stuck(
 ) -> None:
     """Delete the objects of pods that are being deleted, and overdue on dead nodes.
 
-    With `force`, delete the objects of all pods that are being deleted. If the
-    credentials may not get nodes, it does nothing without `force`. Raises Transient,
-    Refused.
+    `now` is this host's time. With `force`, delete the objects of all pods that are
+    being deleted. If the credentials may not get nodes, it does nothing without
+    `force`. Raises Transient, Refused.
     """
     dead: dict[str, bool] = {}
     for pod in pods:
@@ -49,7 +49,7 @@ def delete_stuck(
             continue
         node = node_of(pod)
         if not force:
-            if not (node and is_overdue(pod, now)):
+            if not (node and is_overdue(pod, now + cluster.ahead)):
                 continue
             if node not in dead:
                 dead[node] = _is_dead(cluster, node)

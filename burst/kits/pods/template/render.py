@@ -45,10 +45,12 @@ def refuse_systemd(lead: LeadIdentity) -> None:
 def refuse_user(lead: LeadIdentity, settings: PodSettings) -> None:
     """Raise SpecRefused if followers would run as another user than the lead.
 
-    flux-shell there accepts no job that another user has signed, so all jobs fail.
+    flux-shell there accepts no job that the lead's owner has signed, so all jobs fail.
+    Those of guests do not, with `multi_user`: the IMP starts each as its own user.
     """
     owner = lead.owner_userid
-    if owner is not None and settings.user not in (None, owner):
+    same = owner is None or settings.user in (None, owner)
+    if not same and settings.multi_user is None:
         raise SpecRefused(
             f"followers would run as user {settings.user} and the lead runs as {owner},"
             " so Flux would fail each job on them",
