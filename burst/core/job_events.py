@@ -29,6 +29,8 @@ def assign_started_jobs(tx: Transaction, lead: LeadView) -> None:
     started: dict[BurstId, dict[str, float]] = {}
     for job in lead.jobs.values():
         ranks = job.has_or_had if job.id in assigned else job.ranks
+        if not ranks:
+            continue  # most of ten thousand jobs wait
         for name in sorted({burst_at[rank] for rank in ranks if rank in burst_at}):
             if job.id not in tx.bursts[name].jobs:
                 started.setdefault(name, {})[format_f58(job.id)] = job.t_submit

@@ -145,15 +145,19 @@ class Usage:
         self._limited = any(of_all) or any(totals.values())
         self._live = dict(live)
         self._now = _InUse()
+        self._promised = _InUse()
+        """What is in use, and all that was promised."""
         self._kept: list[_Kept] = []
         self._due: dict[BurstId, float] = {}
         """When bursts have to be gone for a promise, if time limits tell their end."""
         for use in live.values():
             self._now.add(use)
+            self._promised.add(use)
 
     def add(self, more: FurtherUse) -> None:
         """Count a further use, in full against each user that it charges."""
         self._now.add(more)
+        self._promised.add(more)
         for kept in self._kept:
             if kept.start < more.until:
                 kept.use.add(more)
@@ -253,9 +257,7 @@ class Usage:
         start, known, joined = 0.0, True, 0
         if not self._limited:
             return Room(start, known, frozenset())
-        left = self._now.copy()
-        for kept in self._kept:
-            left.add(kept.asked)
+        left = self._promised.copy()
         refused = self._exceeded(left, asked)
         for until, name, use in self._by_end(joins):
             at = until if until < math.inf else late
@@ -313,6 +315,7 @@ class Usage:
         for each in (*(kept.asked for kept in self._kept), asked):
             if each.until > start:
                 use.add(each)
+        self._promised.add(asked)
         self._kept.append(_Kept(start, job, asked, use, ended - going))
 
     def _exceeded(self, use: _InUse, asked: FurtherUse) -> OfferRejection | None:

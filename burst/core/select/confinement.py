@@ -108,7 +108,7 @@ class Confinement:
         """The lead can be read."""
         assert world.lead is not None
         self._records, self._lead = records, world.lead
-        self._identity, self._settings = world.identity, settings
+        self._all = confines_jobs(world.identity, settings)
         # In that mode the lead's scheduler keeps jobs on their bursts.
         keeps = settings.intake.mode == "scheduler"
         leases = [
@@ -135,7 +135,8 @@ class Confinement:
         A tick that gives jobs to bursts asks this only after it has done so.
         """
         return (
-            is_kept_apart(job, self._identity, self._settings)
+            self._all
+            or job.confined_to is not None
             or self._outlives_others(job)
             or self._has_other_tag(job)
         )

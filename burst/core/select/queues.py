@@ -96,10 +96,10 @@ def within_queue(
     job: JobView, request: ResourceRequest, limits: Mapping[str, JobLimits]
 ) -> ResourceRequest:
     """Return a job's request with the most nodes that its queue lets a job have."""
-    most = limits.get(job.queue, JobLimits()).most_nodes
-    if not most or request.nodes:
+    its = None if request.nodes else limits.get(job.queue)
+    if its is None or not its.most_nodes:
         return request
-    return msgspec.structs.replace(request, most_nodes=most)
+    return msgspec.structs.replace(request, most_nodes=its.most_nodes)
 
 
 def may_leave_queue(

@@ -54,10 +54,14 @@ class RaisedUrgencies:
 
     def due(self, job: JobView, bursts: list[Burst], decision: Decision) -> int:
         """Record and return the urgency that the job is to get now; 0 for no change."""
-        # A job that was moved to another queue was never held.
-        never = Hold.released(job.urgency, self._tx.now)
-        hold = self._tx.holds.get(job.id, never)
-        if hold.state is not HoldState.RELEASED or job.state is not JobState.SCHED:
+        hold = self._tx.holds.get(job.id)
+        if hold is None and bursts:  # it was moved to another queue, and never held
+            hold = Hold.released(job.urgency, self._tx.now)
+        if (
+            hold is None
+            or hold.state is not HoldState.RELEASED
+            or job.state is not JobState.SCHED
+        ):
             return 0
         ago = self._tx.now - hold.raised_since
         if hold.is_raised:
