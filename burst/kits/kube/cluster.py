@@ -48,6 +48,8 @@ _JSON = {"Content-Type": "application/json"}
 _PAGE = 500
 _MOST_PAGES = 100
 _LONGEST_LOG = 16 * 1024 * 1024
+# What is measured is not exact. No limit is so short that this matters to it.
+_DIFFERS_S = 10.0
 
 
 class Cluster:
@@ -73,9 +75,11 @@ class Cluster:
     def ahead(self) -> float:
         """Seconds by which the API server's clock is ahead of this host's.
 
-        It is as the answers have told, also if this host's clock was set since.
+        It is as the answers have told, also if this host's clock was set since. A
+        difference below `_DIFFERS_S` counts as none.
         """
-        return _steady() + self._offset - time.time()
+        ahead = _steady() + self._offset - time.time()
+        return ahead if abs(ahead) >= _DIFFERS_S else 0.0
 
     @property
     def access(self) -> Access:
