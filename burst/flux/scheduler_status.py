@@ -10,6 +10,7 @@ scheduler has been asked again.
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
@@ -32,6 +33,8 @@ LONGEST_PAUSE_S = 60.0
 have been busy with jobs, which we cannot see."""
 OLDEST_S = 60.0
 """How long an answer is used at most, even if nothing seems to have happened."""
+TOLD_S = 10.0
+"""How long it takes at most to notice that Flux's resource module was reloaded."""
 GRANT_DEADLINE_S = 60.0
 """How long a scheduler may take to tell the job manager of an allocation: it commits R
 to the KVS before."""
@@ -42,8 +45,10 @@ _SAMPLES = 5
 Cores = Mapping[int, frozenset[int]]
 """Ids of cores by rank."""
 _NOTHING = NodeSet({}, {})
-_TOPICS = ("sched.resource-status", "resource.sched-status")
-"""What the scheduler says, and what Flux's resource module tells schedulers."""
+_TOPIC = "sched.resource-status"
+_TOLD_TOPIC = "resource.sched-status"
+"""What Flux's resource module tells schedulers. The job manager is asked for part of
+the answer, so this is asked for less often."""
 
 
 class Allocations(NamedTuple):
@@ -76,6 +81,9 @@ class SchedulerStatus:
         self._seen: tuple[Any, ...] | None = None
         """The state when the scheduler was last asked; None if it never was."""
         self._asked_at = self._next = 0.0
+        self._told: frozenset[int] = frozenset()
+        """The ranks that the resource module tells the scheduler of."""
+        self._told_at = -math.inf
         self._took: deque[float] = deque(maxlen=_SAMPLES)
         self._moved = False
         self._heard: dict[int, Any] = {}
@@ -122,6 +130,10 @@ class SchedulerStatus:
         stale = seen != self._seen or now - self._asked_at > OLDEST_S
         self._moved |= moved or stale or bool(self._granting.cores) or bool(unheard)
         if self._seen is None or (self._moved and now >= self._next):
+            changed = self._seen is None or seen[:2] != self._seen[:2]
+            if changed or now - self._told_at > TOLD_S:
+                self._told = parse_nodes(_answer(client, _TOLD_TOPIC)["all"]).ranks
+                self._told_at = now
             self._ask(client, drained, by_manager)
             self._seen = seen
         unheard = self._unheard(drained)
@@ -141,13 +153,12 @@ class SchedulerStatus:
         self, client: RpcClient, drained: Mapping[int, Any], by_manager: NodeSet
     ) -> None:
         began = self._clock()
-        scheduler, told = _answers(client)
+        scheduler = _answer(client, _TOPIC)
         self._asked_at = self._clock()
         self._took.append(self._asked_at - began)
         pause = min(min(self._took) / SHARE, LONGEST_PAUSE_S)
         self._next = self._asked_at + pause
-        self._known = parse_nodes(scheduler["all"]).ranks
-        self._known &= parse_nodes(told["all"]).ranks
+        self._known = parse_nodes(scheduler["all"]).ranks & self._told
         down = parse_nodes(scheduler["down"]).ranks
         self._heard = {rank: at for rank, at in drained.items() if rank in down}
         self._check_heard(self._known.intersection(drained) - down)
@@ -234,9 +245,9 @@ class LostFrees:
         self._told = ranks
 
 
-def _answers(client: RpcClient) -> list[dict[str, Any]]:
+def _answer(client: RpcClient, topic: str) -> dict[str, Any]:
     try:
-        return client.ask_each([(topic, {}) for topic in _TOPICS])
+        return client.ask(topic)
     except ServiceMissing:
         raise Unreadable(
             "no scheduler is loaded",

@@ -254,7 +254,10 @@ def test_a_graph_in_r_without_the_lent_ranks_is_refused() -> None:
                 known.listen(lambda: None)
                 assert known.observe().unscheduled == frozenset(range(2, 10))
             said = cli.run("doctor").stdout
-            assert "Fluxion (easy) does not know ranks 2-5" in said
+            assert (
+                "ranks 2-5 of rank slot burst-0 are not leased: Fluxion (easy) does"
+                in said
+            )
             assert "the key `scheduling`" in said
 
 
