@@ -14,6 +14,7 @@ import pytest
 
 from burst.config import Seconds
 from burst.errors import Refused, Transient
+from burst.kits.kube.kinds import Manifest
 from burst.kits.pods import PodSettings
 from burst.kits.pods.diagnose.probe import Probe, ProbeTiming
 from burst.kits.pods.diagnose.probe_job import (
@@ -23,6 +24,7 @@ from burst.kits.pods.diagnose.probe_job import (
     result_of,
 )
 from burst.kits.pods.names import HOSTS, ID, INDEX, OWNER, PROVIDER
+from burst.kits.pods.status.kept_object import kept
 from burst.model.finding import Finding, Level
 from burst.model.lead import LeadIdentity
 from burst.testing import example_lead
@@ -155,9 +157,10 @@ def test_what_nobody_knows_is_told_as_it_is() -> None:
 
 
 def test_only_an_end_is_an_end() -> None:
-    pod: dict[str, Any] = {"metadata": {}, "spec": {"containers": CONTAINERS}}
-    assert result_of({**pod, "status": {"phase": "Pending"}}) is None
-    assert result_of({**pod, "status": container()}) is None
+    spec: Manifest = {"containers": CONTAINERS}
+    pod: Manifest = {"kind": "Pod", "metadata": {}, "spec": spec}
+    assert result_of(kept({**pod, "status": {"phase": "Pending"}})) is None
+    assert result_of(kept({**pod, "status": container()})) is None
 
 
 class Time(SetClock):

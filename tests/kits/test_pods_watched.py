@@ -4,16 +4,13 @@
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
-import msgspec
 import pytest
 
 from burst.errors import Transient
 from burst.kits.kube.kinds import Manifest
-from burst.kits.pods.names import HOSTS, ID, INDEX, SPOT, STARTED
-from burst.kits.pods.status.kept_fields import KeptObject
+from burst.kits.pods.names import HOSTS, ID
 from burst.provider import Phase
 from tests.kits.played_namespace import (
     BURSTS,
@@ -241,61 +238,6 @@ def test_the_end_of_one_before_does_not_end_what_was_listed(
     assert burst in ids()
     jobs.say("DELETED", made)
     wait_until(lambda: burst not in ids(), ids)
-
-
-def test_kept_is_what_the_status_is_made_of() -> None:
-    full: dict[str, Any] = {
-        "metadata": {
-            "name": "p",
-            "uid": "u",
-            "labels": {ID: "b", INDEX: "0"},
-            "annotations": {HOSTS: "h", SPOT: "", STARTED: ""},
-            "creationTimestamp": "2026-01-01T00:00:00Z",
-            "deletionTimestamp": "2026-01-02T00:00:00Z",
-        },
-        "spec": {
-            "suspend": True,
-            "nodeName": "n",
-            "containers": [
-                {"name": "c", "image": "i", "resources": {"limits": {"memory": "1Gi"}}}
-            ],
-            "initContainers": [{"name": "s", "restartPolicy": "Always"}],
-        },
-        "status": {
-            "phase": "Failed",
-            "reason": "Evicted",
-            "message": "m",
-            "completedIndexes": "0",
-            "failedIndexes": "1",
-            "conditions": [
-                {
-                    "type": "PodScheduled",
-                    "status": "False",
-                    "reason": "r",
-                    "message": "m",
-                    "lastTransitionTime": "2026-01-01T00:00:00Z",
-                }
-            ],
-            "containerStatuses": [
-                {
-                    "name": "c",
-                    "image": "i",
-                    "ready": True,
-                    "restartCount": 3,
-                    "state": {"terminated": {"exitCode": 0, "message": "m"}},
-                    "lastState": {"terminated": {"exitCode": 9, "reason": "OOMKilled"}},
-                }
-            ],
-            "initContainerStatuses": [
-                {"name": "s", "started": True, "state": {"running": {}}},
-                {"name": "t", "state": {"waiting": {"reason": "r", "message": "m"}}},
-            ],
-        },
-    }
-    more = {"metadata": {**full["metadata"], "managedFields": [1]}}
-    text = msgspec.json.encode({**full, **more, "kind": "Pod"})
-    kept = msgspec.json.encode(msgspec.json.decode(text, type=KeptObject))
-    assert msgspec.json.decode(kept) == full
 
 
 def test_what_ended_a_pod_is_told_until_the_next_one_runs(namespace: Namespace) -> None:

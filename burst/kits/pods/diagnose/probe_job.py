@@ -19,8 +19,9 @@ from burst.kits.pods.diagnose import guest_probe
 from burst.kits.pods.diagnose.guest_probe import Guest
 from burst.kits.pods.names import HOSTS, Tags
 from burst.kits.pods.settings import PodSettings
+from burst.kits.pods.status.kept_object import KeptObject
 from burst.kits.pods.template import job, pod
-from burst.kits.pods.template.containers import PROBE, state_of
+from burst.kits.pods.template.containers import PROBE
 from burst.kits.pods.template.mount_paths import RESULT_PATH
 from burst.kits.pods.template.multi_user import first_containers, multi_user_mounts
 from burst.kits.pods.template.object_labels import labels_for
@@ -168,20 +169,15 @@ def deadline_of(settings: PodSettings) -> float:
     return min(settings.schedule, _LONGEST_S)
 
 
-def result_of(pod: Manifest) -> ProbeResult | None:
+def result_of(pod: KeptObject) -> ProbeResult | None:
     """Return the result of the pod's program; None if it has not ended."""
-    ended = state_of(pod).get("terminated")
+    ended = pod.broker.now.terminated
     if ended is None:
         return None
-    status, said = ended.get("exitCode", -1), ended.get("message", "")
-    return ProbeResult(status, said, _view_said(pod))
-
-
-def _view_said(pod: Manifest) -> str:
-    statuses = (pod.get("status") or {}).get("initContainerStatuses") or []
-    mine = [found for found in statuses if found.get("name") == _VIEW]
-    ended = [(found.get("state") or {}).get("terminated") or {} for found in mine]
-    return "".join(str(state.get("message", "")) for state in ended)
+    status = -1 if ended.exit_code is None else ended.exit_code
+    inits = {each.name: each.now for each in pod.told.init_container_statuses}
+    view = inits[_VIEW].terminated if _VIEW in inits else None
+    return ProbeResult(status, ended.message, view.message if view else "")
 
 
 def judge_facts(

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from burst.kits.kube.kinds import POD, Manifest, name_of
-from burst.kits.pods.lifecycle.stuck_pods import node_of
-from burst.kits.pods.status.pod_status import PodStatus, made_at
+from burst.kits.kube.kinds import POD
+from burst.kits.pods.status.kept_object import KeptObject
+from burst.kits.pods.status.pod_status import PodStatus
 from burst.kits.pods.status.warnings import ObjectWarning, Warnings, warnings_about
 from burst.model.decision import exact_moment
 from burst.provider import Phase
@@ -51,7 +51,7 @@ _FOLLOWS_S = 60.0
 
 
 def note_autoscaler(
-    status: PodStatus, prefix: str, best: Manifest | None, warnings: Warnings
+    status: PodStatus, prefix: str, best: KeptObject | None, warnings: Warnings
 ) -> PodStatus:
     """Return the status of a waiting follower, with the last action of an autoscaler.
 
@@ -60,11 +60,11 @@ def note_autoscaler(
     """
     if status.phase is not Phase.PENDING:
         return status
-    made = made_at(best) if best else 0.0
+    made = best.made_at if best else 0.0
     ends = warnings_about(warnings, POD.name, prefix)
     found = [_last(_TAKES, ends, made - _FOLLOWS_S)]
-    if best is not None and not node_of(best):
-        own = warnings.get((POD.name, name_of(best)), ())
+    if best is not None and not best.node:
+        own = warnings.get((POD.name, best.name), ())
         found.append(_last(_ADDS, own, 0.0))
     why = "; ".join(filter(None, (status.why, *found)))
     return msgspec.structs.replace(status, why=why)

@@ -15,8 +15,8 @@ from typing import Literal
 import msgspec
 
 from burst.kits.kube.denials import Why, quote, read_denial
-from burst.kits.kube.kinds import JOB, POD, Manifest, name_of
-from burst.kits.pods.status.pod_status import made_at, seconds_of
+from burst.kits.kube.kinds import JOB, POD, Manifest
+from burst.kits.pods.status.kept_object import KeptObject, seconds_of
 from burst.kits.shorten import shorten
 
 _NOT_MADE = "FailedCreate"
@@ -147,14 +147,14 @@ class Hindrance(msgspec.Struct, frozen=True):
 
 
 def hindrance_of(
-    job: Manifest, pods: Iterable[Manifest], warnings: Warnings
+    job: KeptObject, pods: Iterable[KeptObject], warnings: Warnings
 ) -> Hindrance | None:
     """Return why a Job that lacks pods cannot make them; None if no event says so.
 
     Warnings from before its newest pod are ignored: pods could be made after them.
     """
-    newest = max(map(made_at, pods), default=0.0)
-    about = warnings.get((JOB.name, name_of(job)), ())
+    newest = max((pod.made_at for pod in pods), default=0.0)
+    about = warnings.get((JOB.name, job.name), ())
     failed = [w for w in about if w.reason == _NOT_MADE and w.last > newest]
     if not failed:
         return None
