@@ -12,7 +12,6 @@ import msgspec
 from burst.kits.join_errors import explain_log
 from burst.kits.kube.kinds import JOB, MINICLUSTER, POD
 from burst.kits.pods.lifecycle.stuck_pods import is_overdue
-from burst.kits.pods.status.autoscaler import note_autoscaler
 from burst.kits.pods.status.burst_objects import BurstObjects, BurstPart
 from burst.kits.pods.status.kept_object import KeptObject, seconds_of
 from burst.kits.pods.status.pod_status import (
@@ -29,6 +28,7 @@ from burst.kits.pods.status.warnings import (
     Hindrance,
     Warnings,
     hindrance_of,
+    note_autoscaler,
     why_starting,
 )
 from burst.kits.shorten import shorten

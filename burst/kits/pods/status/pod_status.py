@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Determines the status of a follower from the status of its pod.
 
-Sources: the Kubernetes documentation, "Pod Lifecycle" and "Disruptions".
+Sources: the Kubernetes documentation, "Pod Lifecycle" and "Disruptions" (pod
+disruption conditions), "Pod Priority and Preemption", and KEP-2000 (graceful node
+shutdown).
 """
 
 from __future__ import annotations
@@ -39,6 +41,27 @@ _UNSCHEDULED = {
 _GANG = re.compile(r"\bin gang\b|pod group is not ready")
 _TAINT = "untolerated taint"
 _TOLERATE = "`tolerations` in `pod` let followers onto nodes with a taint"
+PREEMPTION = "was preempted by pods of a higher priority"
+# By the reason of the end of a whole pod: how it ended, and what was taken from it.
+# place: by other pods. node: it is tainted or drained, as before it is taken away, or
+# is gone. shutdown: the kubelet also gives these reasons for lack of memory or disk;
+# in a graceful shutdown its message has "in response to imminent node shutdown".
+_ENDS = {
+    "PreemptionByScheduler": (PREEMPTION, "place"),
+    "Preempting": (PREEMPTION, "place"),
+    "DeletionByTaintManager": ("was evicted from a node with a new taint", "node"),
+    "EvictionByEvictionAPI": ("was evicted, as when a node is drained", "node"),
+    "TerminationByKubelet": ("was ended by its node", "shutdown"),
+    "Terminated": ("was ended with its node", "shutdown"),
+    "NodeShutdown": ("was ended with its node", "shutdown"),
+    "Shutdown": ("was ended with its node", "shutdown"),
+    "Evicted": ("was evicted by its node", ""),
+    "DeletionByPodGC": ("was lost with its node", "node"),
+    "NodeLost": ("was lost with its node", "node"),
+}
+FOLLOWS_S = 60.0
+"""Seconds from the end of a pod to the next pod, at most: it is made once the previous
+pod has ended, which takes at most its grace period."""
 # The last lines to report: a broker that cannot join logs its shutdown after the
 # reason.
 _LAST_LINES = 8
@@ -135,7 +158,18 @@ def why_not_started(log: str) -> str:
     return f"{lines[-1]}: {words}"
 
 
-def end_of_pod(pod: KeptObject) -> tuple[str, str]:
+def is_reclaimed(pod: KeptObject) -> bool:
+    """Tell whether a pod ended because its node or its place was taken back.
+
+    If the node is not a spot node, its loss is a failure instead.
+    """
+    reason, message = _end_of(pod)
+    _, taken = _ENDS.get(reason, ("", ""))
+    lost = taken == "node" or (taken == "shutdown" and "shutdown" in message)
+    return taken == "place" or (lost and pod.noted.spot is not None)
+
+
+def _end_of(pod: KeptObject) -> tuple[str, str]:
     """Return reason and message of the end of a whole pod; each empty if not known."""
     target, status = pod.condition("DisruptionTarget"), pod.told
     return target.reason or status.reason, target.message or status.message
@@ -143,20 +177,8 @@ def end_of_pod(pod: KeptObject) -> tuple[str, str]:
 
 def disruption_of(pod: KeptObject) -> str:
     """Return who ended the whole pod, and why; empty if nobody did."""
-    reason, message = end_of_pod(pod)
-    what = {
-        "PreemptionByScheduler": "was preempted by pods of a higher priority",
-        "Preempting": "was preempted by pods of a higher priority",
-        "DeletionByTaintManager": "was evicted from a node with a new taint",
-        "EvictionByEvictionAPI": "was evicted, as when a node is drained",
-        "TerminationByKubelet": "was ended by its node",
-        "Terminated": "was ended with its node",
-        "NodeShutdown": "was ended with its node",
-        "Shutdown": "was ended with its node",
-        "Evicted": "was evicted by its node",
-        "DeletionByPodGC": "was lost with its node",
-        "NodeLost": "was lost with its node",
-    }.get(reason, f"ended: {reason}" if reason else "")
+    reason, message = _end_of(pod)
+    what, _ = _ENDS.get(reason, (f"ended: {reason}" if reason else "", ""))
     return shorten(f"{what}: {message}" if what and message else what)
 
 

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tells what ended a pod: its node or place was taken for others, or it was deleted.
-
-Sources: the Kubernetes documentation, "Disruptions" (pod disruption conditions), "Pod
-Priority and Preemption", and KEP-2000 (graceful node shutdown).
-"""
+"""Tells what ended a pod: its node or place was taken, or it was deleted."""
 
 from __future__ import annotations
 
@@ -15,48 +11,23 @@ import msgspec
 from burst.kits.kube.kinds import POD
 from burst.kits.pods.status.kept_object import KeptObject
 from burst.kits.pods.status.pod_status import (
+    FOLLOWS_S,
+    PREEMPTION,
     PodStatus,
     disruption_of,
-    end_of_pod,
+    is_reclaimed,
     pod_status_of,
 )
 from burst.kits.pods.status.warnings import PREEMPTED, Warnings
 from burst.provider import Phase
 
-# Reasons for pods that were preempted by others.
-_MADE_WAY = ("PreemptionByScheduler", "Preempting")
-# Reasons for a node that is tainted or drained, as before it is taken away, or is gone.
-_NODE_LOST = (
-    "DeletionByTaintManager",
-    "EvictionByEvictionAPI",
-    "DeletionByPodGC",
-    "NodeLost",
-)
-# Reasons from the kubelet, which it also gives for lack of memory or disk. In a
-# graceful node shutdown the message has "in response to imminent node shutdown".
-_BY_NODE = ("TerminationByKubelet", "Terminated", "NodeShutdown", "Shutdown")
 _NO_POD = "has no pod yet"
 _DELETED = "lost its pod, which was deleted, and not by burst"
 _SUSPENDED = "lost its pod, as its Job was suspended, and not by burst"
 _FAILED = "had a pod that failed"
 # For a pod that disappeared between two lists.
 _UNSEEN = "lost its pod, for a reason that was not seen"
-# Seconds from a preemption to the next pod, at most: it is made once the previous pod
-# has ended, which takes at most its grace period.
-_FOLLOWS_S = 60.0
 _MADE_AT = attrgetter("made_at")
-
-
-def is_reclaimed(pod: KeptObject) -> bool:
-    """Tell whether a pod ended because its node or its place was taken back.
-
-    If the node is not a spot node, its loss is a failure instead.
-    """
-    reason, message = end_of_pod(pod)
-    if reason in _MADE_WAY:
-        return True
-    lost = reason in _NODE_LOST or (reason in _BY_NODE and "shutdown" in message)
-    return lost and pod.noted.spot is not None
 
 
 def follower_status(
@@ -106,7 +77,7 @@ def note_preemption(
     been = [pod for pod in others if pod.name.startswith(prefix)]
     since = 0.0
     if best is not None and _is_waiting(best):
-        since = best.made_at - _FOLLOWS_S
+        since = best.made_at - FOLLOWS_S
     elif best is not None:
         been.append(best)
     last = max(been, key=_MADE_AT, default=None)
@@ -120,8 +91,7 @@ def note_preemption(
     )
     if not told:
         return status
-    why = "was preempted by pods of a higher priority"
-    return _followed(status, why, reclaimed=True)
+    return _followed(status, PREEMPTION, reclaimed=True)
 
 
 def _is_waiting(pod: KeptObject) -> bool:
