@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: MIT
 """The bursts of a provider that is kept: what changed is read, no more."""
 
+import json
 import time
+import tracemalloc
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 
+from burst.decode import from_json
 from burst.errors import Transient
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods.names import HOSTS, ID
+from burst.kits.pods.status.kept_object import KeptObject
 from burst.provider import Phase
 from tests.kits.played_namespace import (
     BURSTS,
@@ -297,3 +301,47 @@ def test_what_leaves_with_its_host_is_no_loss(namespace: Namespace) -> None:
     jobs.say("MODIFIED", job(BURSTS[0]))
     wait_until(lambda: hosts() and hosts()[0] != ("other", ""), hosts)
     assert not any(lost for _, lost in hosts())
+
+
+def test_a_condition_that_no_status_depends_on_changes_no_burst(
+    namespace: Namespace,
+) -> None:
+    watch = namespace.watch()
+    first, second = namespace.bursts.observe()
+    unready, scheduled = pod(BURSTS[0]), {"type": "PodScheduled", "status": "True"}
+    unready["status"]["conditions"] = [{"type": "Ready", "status": "False"}, scheduled]
+    watch.say("MODIFIED", unready)
+    watch.say("MODIFIED", pod(BURSTS[1], restarts=1))
+    wait_until(lambda: namespace.bursts.observe()[1] is not second, namespace.phases)
+    assert namespace.bursts.observe()[0] is first
+
+
+def usual_pod(number: int) -> Manifest:
+    """Return a pod that runs, with all conditions that a kubelet writes."""
+    made = pod(f"burst-{number // 50}")
+    made["metadata"]["name"] += f"{number}"
+    made["metadata"]["annotations"][HOSTS] = f"burst-{number // 50}-[0-49]"
+    made["metadata"]["uid"] = f"0f6c2c3e-1111-4222-8333-{number:012d}"
+    made["metadata"]["managedFields"] = [{"manager": "kubelet", "fieldsV1": {}}] * 9
+    container = made["spec"]["containers"][0]
+    container["image"] = "ghcr.io/flux-framework/flux-burst:0.88.0"
+    container["resources"] = {"limits": {"cpu": "4", "memory": "8Gi"}}
+    since = "2026-01-01T00:00:00Z"
+    made["status"]["conditions"] = [
+        {"type": kind, "status": "True", "lastTransitionTime": since}
+        for kind in ("Initialized", "Ready", "ContainersReady", "PodScheduled")
+    ]
+    return made
+
+
+def test_a_kept_pod_takes_little_memory() -> None:
+    """A daemon may keep thousands; whole, each would take 15 KiB."""
+    texts = [json.dumps(usual_pod(number)) for number in range(300)]
+    from_json(texts[0], KeptObject)
+    tracemalloc.start()
+    try:
+        kept = [from_json(text, KeptObject) for text in texts]
+        size = tracemalloc.get_traced_memory()[0] / len(kept)
+    finally:
+        tracemalloc.stop()
+    assert size < 1300, "1,130 bytes by CPython 3.11"
