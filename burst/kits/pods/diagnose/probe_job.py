@@ -171,11 +171,11 @@ def deadline_of(settings: PodSettings) -> float:
 
 def result_of(pod: KeptObject) -> ProbeResult | None:
     """Return the result of the pod's program; None if it has not ended."""
-    ended = pod.broker.now.terminated
+    ended = pod.broker.state.terminated
     if ended is None:
         return None
     status = -1 if ended.exit_code is None else ended.exit_code
-    inits = {each.name: each.now for each in pod.told.init_container_statuses}
+    inits = {each.name: each.state for each in pod.status.init_container_statuses}
     view = inits[_VIEW].terminated if _VIEW in inits else None
     return ProbeResult(status, ended.message, view.message if view else "")
 

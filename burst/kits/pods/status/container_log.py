@@ -31,7 +31,7 @@ class ContainerLog(msgspec.Struct, frozen=True):
 def log_of(pod: KeptObject) -> ContainerLog:
     """Return the present log of the broker in a pod."""
     broker = pod.broker
-    running = broker.now.running
+    running = broker.state.running
     return ContainerLog(
         key=f"{pod.metadata.uid}/{broker.restart_count}",
         pod=pod.name,
@@ -42,7 +42,7 @@ def log_of(pod: KeptObject) -> ContainerLog:
 
 def running_logs(pods: Iterable[KeptObject]) -> tuple[ContainerLog, ...]:
     """Return the logs of the pods whose brokers run."""
-    return tuple(log_of(pod) for pod in pods if pod.broker.now.running)
+    return tuple(log_of(pod) for pod in pods if pod.broker.state.running)
 
 
 class EndedLogs:

@@ -271,7 +271,7 @@ def _completed(
 def _failures(part: BurstPart) -> Iterator[str]:
     """Yield why a Job will make no more pods."""
     for job in part.jobs:
-        for condition in job.told.conditions:
+        for condition in job.status.conditions:
             if condition.status != "True":
                 continue
             if condition.reason == "DeadlineExceeded":

@@ -27,7 +27,8 @@ class _Result(msgspec.Struct, frozen=True):
 
 def program_of(found: BurstObjects) -> str:
     """Return the kind of program of an isolated burst; empty for a joined burst."""
-    return next(filter(None, (each.noted.program for each in found.objects)), "")
+    said = (each.metadata.annotations.program for each in found.objects)
+    return next(filter(None, said), "")
 
 
 def lead_pod(found: BurstObjects) -> KeptObject | None:
@@ -41,7 +42,7 @@ def lead_pod(found: BurstObjects) -> KeptObject | None:
 def exit_status_of(found: BurstObjects) -> int | None:
     """Return the program's exit status; None if it runs, or if it is not known."""
     pod = lead_pod(found)
-    ended = pod.broker.now.terminated if pod else None
+    ended = pod.broker.state.terminated if pod else None
     if ended is None:
         return None
     if program_of(found) != "job":
@@ -118,7 +119,7 @@ def _failure(found: BurstObjects, log: str) -> str:
             return f"{pod.name} {disrupted}"
         if pod.ending:
             return f"{pod.name} was deleted before it had a result"
-        ended = pod.broker.now.terminated
+        ended = pod.broker.state.terminated
         before = end_of_init(pod.unready_init or ContainerStatus())
         if before and not ended:
             return f"{pod.name} ended without a result: {before}"
@@ -140,7 +141,7 @@ def _is_only_leaving(found: BurstObjects, base: BurstStatus) -> bool:
     lead = lead_pod(found)
     if base.phase is not Phase.FAILED or lead is None:
         return False
-    if lead.ending or not lead.broker.now.running:
+    if lead.ending or not lead.broker.state.running:
         return False
     begun = {pod.index for pod in found.of(POD.name) if _has_begun(pod)}
     return _is_ready(lead) or len(begun) == len(found.hosts)
@@ -149,7 +150,7 @@ def _is_only_leaving(found: BurstObjects, base: BurstStatus) -> bool:
 def _is_lead_counted(found: BurstObjects) -> bool:
     """Tell whether the Job counts the lead's pod as ended, but the pod is gone."""
     for made in found.of(JOB.name):
-        for indices in (made.told.completed_indexes, made.told.failed_indexes):
+        for indices in (made.status.completed_indexes, made.status.failed_indexes):
             if 0 in parse_idset(indices):
                 return lead_pod(found) is None
     return False
@@ -170,7 +171,7 @@ def _is_ready(pod: KeptObject) -> bool:
 
 
 def _has_begun(pod: KeptObject) -> bool:
-    return pod.broker.now.running is not None or _has_ended(pod)
+    return pod.broker.state.running is not None or _has_ended(pod)
 
 
 def _has_ended(pod: KeptObject) -> bool:
@@ -178,10 +179,10 @@ def _has_ended(pod: KeptObject) -> bool:
 
     If the node failed, only the phase of the pod may tell it.
     """
-    ended = pod.broker.now.terminated is not None
+    ended = pod.broker.state.terminated is not None
     return ended or pod.phase in ("Failed", "Succeeded")
 
 
 def _has_failed(pod: KeptObject) -> bool:
-    ended = pod.broker.now.terminated
+    ended = pod.broker.state.terminated
     return bool(ended and ended.exit_code) or pod.phase == "Failed"

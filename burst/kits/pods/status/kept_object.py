@@ -72,8 +72,8 @@ class _Annotations(
 class _Metadata(_Kept):
     name: str = ""  # a bookmark has none
     uid: str = ""
-    labels: _Labels | None = None
-    annotations: _Annotations | None = None
+    labels: _Labels = msgspec.field(default_factory=_Labels)
+    annotations: _Annotations = msgspec.field(default_factory=_Annotations)
     resource_version: str = ""
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
@@ -85,7 +85,7 @@ class _Limits(_Kept):
 
 
 class _Resources(_Kept):
-    limits: _Limits | None = None
+    limits: _Limits = msgspec.field(default_factory=_Limits)
 
 
 class Container(_Kept):
@@ -94,7 +94,7 @@ class Container(_Kept):
     name: str = ""
     image: str = ""
     restart_policy: str = ""
-    resources: _Resources | None = None
+    resources: _Resources = msgspec.field(default_factory=_Resources)
 
     def __post_init__(self) -> None:
         self.name, self.image = sys.intern(self.name), sys.intern(self.image)
@@ -102,8 +102,7 @@ class Container(_Kept):
     @property
     def memory(self) -> str:
         """The limit of memory; empty if there is none."""
-        limits = self.resources and self.resources.limits
-        return str((limits and limits.memory) or "")
+        return str(self.resources.limits.memory or "")
 
 
 class _Running(_Kept):
@@ -146,21 +145,11 @@ class ContainerStatus(_Kept):
     ready: bool = False
     started: bool | None = None
     restart_count: int = 0
-    state: ContainerState | None = None
-    last_state: ContainerState | None = None
+    state: ContainerState = msgspec.field(default_factory=ContainerState)
+    last_state: ContainerState = msgspec.field(default_factory=ContainerState)
 
     def __post_init__(self) -> None:
         self.name, self.image = sys.intern(self.name), sys.intern(self.image)
-
-    @property
-    def now(self) -> ContainerState:
-        """The present state."""
-        return self.state or ContainerState()
-
-    @property
-    def before(self) -> ContainerState:
-        """The state before its last restart."""
-        return self.last_state or ContainerState()
 
 
 class Condition(_Kept):
@@ -208,8 +197,8 @@ class KeptObject(_Kept):
     metadata: _Metadata
     kind: str = ""
     """The kind; a list does not tell it of each item."""
-    spec: _Spec | None = None
-    status: _Status | None = None
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _Status = msgspec.field(default_factory=_Status)
 
     @property
     def version(self) -> str:
@@ -224,22 +213,17 @@ class KeptObject(_Kept):
     @property
     def burst(self) -> str:
         """The id of its burst; empty if its labels name none."""
-        return self.metadata.labels.burst if self.metadata.labels else ""
-
-    @property
-    def noted(self) -> _Annotations:
-        """The annotations."""
-        return self.metadata.annotations or _Annotations()
+        return self.metadata.labels.burst
 
     @property
     def hosts(self) -> tuple[str, ...]:
         """The hosts that it is for; none if it lacks the annotation."""
-        return names.parse_hosts(self.noted.hosts)
+        return names.parse_hosts(self.metadata.annotations.hosts)
 
     @property
     def leaving(self) -> tuple[str, ...]:
         """The hosts that a shrink takes from it."""
-        return names.parse_hosts(self.noted.leaving)
+        return names.parse_hosts(self.metadata.annotations.leaving)
 
     @property
     def ending(self) -> bool:
@@ -254,7 +238,7 @@ class KeptObject(_Kept):
     @property
     def suspended(self) -> bool:
         """Whether it is a suspended Job, which makes no pods."""
-        return bool(self.spec and self.spec.suspend)
+        return bool(self.spec.suspend)
 
     @property
     def incomplete(self) -> bool:
@@ -262,19 +246,19 @@ class KeptObject(_Kept):
 
         It is false for a Job of the Flux Operator, which has no annotations of ours.
         """
-        ours = self.kind == JOB.name and self.noted.spec is not None
-        return ours and self.noted.started is None and self.suspended
+        noted = self.metadata.annotations
+        ours = self.kind == JOB.name and noted.spec is not None
+        return ours and noted.started is None and self.suspended
 
     @property
     def queued(self) -> bool:
         """Whether it is in a queue of Kueue."""
-        return bool(self.metadata.labels and self.metadata.labels.queue is not None)
+        return self.metadata.labels.queue is not None
 
     @property
     def index(self) -> int:
         """The pod's completion index, which is a label since Kubernetes 1.28; or -1."""
-        labels = self.metadata.labels
-        text = (labels and labels.index) or self.noted.index
+        text = self.metadata.labels.index or self.metadata.annotations.index
         return int(text) if text.isdigit() else -1
 
     @property
@@ -283,26 +267,21 @@ class KeptObject(_Kept):
 
         The pod that replaces it has the same place.
         """
-        return self.noted.hosts, self.index
+        return self.metadata.annotations.hosts, self.index
 
     @property
     def node(self) -> str:
         """The name of the pod's node; empty if it has none."""
-        return self.spec.node_name if self.spec else ""
-
-    @property
-    def told(self) -> _Status:
-        """The status."""
-        return self.status or _Status()
+        return self.spec.node_name
 
     @property
     def phase(self) -> str:
         """The phase of a pod."""
-        return self.told.phase or "Pending"
+        return self.status.phase or "Pending"
 
     def condition(self, kind: str) -> Condition:
         """Return the condition of this type; an empty one if there is none."""
-        found = (each for each in self.told.conditions if each.type == kind)
+        found = (each for each in self.status.conditions if each.type == kind)
         return next(found, Condition())
 
     @property
@@ -313,8 +292,7 @@ class KeptObject(_Kept):
         containers before or after it. In a pod of the Flux Operator it has the name of
         the MiniCluster, which is the burst's id.
         """
-        containers = self.spec.containers if self.spec else ()
-        by_name = {each.name: each for each in containers}
+        by_name = {each.name: each for each in self.spec.containers}
         ours = (BROKER, self.burst, PROBE)
         return next((by_name[name] for name in ours if name in by_name), Container())
 
@@ -322,7 +300,7 @@ class KeptObject(_Kept):
     def broker(self) -> ContainerStatus:
         """The status of the broker's container; an empty one until it is written."""
         name = self.container.name
-        found = (each for each in self.told.container_statuses if each.name == name)
+        found = (each for each in self.status.container_statuses if each.name == name)
         return next(found, ContainerStatus()) if name else ContainerStatus()
 
     @property
@@ -332,10 +310,10 @@ class KeptObject(_Kept):
         The broker waits for the start of a native sidecar, such as a mesh may add, and
         for the end of other init containers.
         """
-        inits = self.spec.init_containers if self.spec else ()
+        inits = self.spec.init_containers
         sidecars = {each.name for each in inits if each.restart_policy == "Always"}
-        for init in self.told.init_container_statuses:
-            ended = init.now.terminated
+        for init in self.status.init_container_statuses:
+            ended = init.state.terminated
             done = ended is not None and ended.exit_code == 0
             if not (init.started if init.name in sidecars else done):
                 return init

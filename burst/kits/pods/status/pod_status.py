@@ -106,14 +106,14 @@ def pod_status_of(pod: KeptObject) -> PodStatus:
         return _ENDED
     # Only the broker's container counts; others may end, fail and be restarted.
     broker = pod.broker
-    if broker.restart_count or broker.now.terminated:
+    if broker.restart_count or broker.state.terminated:
         return _restarted(pod, broker)
-    if broker.now.running:
+    if broker.state.running:
         return PodStatus(Phase.RUNNING)
     unready = pod.unready_init
     if unready is not None:
         return _initializing(pod, unready)
-    return _pending(pod, broker.now)
+    return _pending(pod, broker.state)
 
 
 def has_ended(pod: KeptObject) -> bool:
@@ -126,17 +126,17 @@ def _initializing(pod: KeptObject, init: ContainerStatus) -> PodStatus:
 
     The Flux Operator adds an init container with an image of its own.
     """
-    if init.now.running:
+    if init.state.running:
         words = f"waits for its init container {init.name}"
         return PodStatus(Phase.PENDING, words)
     if words := end_of_init(init):
         return PodStatus(Phase.PENDING, words)
-    return _pending(pod, init.now, init.image)
+    return _pending(pod, init.state, init.image)
 
 
 def end_of_init(init: ContainerStatus) -> str:
     """Return how an init container ended, by its status; empty if it did not."""
-    ended = init.now.terminated or init.before.terminated
+    ended = init.state.terminated or init.last_state.terminated
     if ended is None:
         return ""
     words = f"its init container {init.name} ended with exit status {ended.status}"
@@ -166,12 +166,12 @@ def is_reclaimed(pod: KeptObject) -> bool:
     reason, message = _end_of(pod)
     _, taken = _ENDS.get(reason, ("", ""))
     lost = taken == "node" or (taken == "shutdown" and "shutdown" in message)
-    return taken == "place" or (lost and pod.noted.spot is not None)
+    return taken == "place" or (lost and pod.metadata.annotations.spot is not None)
 
 
 def _end_of(pod: KeptObject) -> tuple[str, str]:
     """Return reason and message of the end of a whole pod; each empty if not known."""
-    target, status = pod.condition("DisruptionTarget"), pod.told
+    target, status = pod.condition("DisruptionTarget"), pod.status
     return target.reason or status.reason, target.message or status.message
 
 
@@ -198,11 +198,11 @@ def _restarted(pod: KeptObject, broker: ContainerStatus) -> PodStatus:
 
     The kubelet starts it again only if it ended with an error.
     """
-    ended = broker.now.terminated or broker.before.terminated or Terminated()
-    if ended.exit_code == 0 and broker.now.terminated:
+    ended = broker.state.terminated or broker.last_state.terminated or Terminated()
+    if ended.exit_code == 0 and broker.state.terminated:
         return _ENDED
     how = end_words(pod, ended)
-    if broker.now.running:
+    if broker.state.running:
         restarts = broker.restart_count
         times = "once" if restarts == 1 else f"{restarts} times"
         return PodStatus(Phase.RUNNING, f"was restarted {times}, last after {how}")
@@ -234,7 +234,7 @@ def _pending(pod: KeptObject, state: ContainerState, image: str = "") -> PodStat
     reason, message = waiting.reason, waiting.message
     scheduled = pod.condition("PodScheduled")
     if scheduled.status == "False":
-        return _unscheduled(scheduled, pod.told.nominated_node_name)
+        return _unscheduled(scheduled, pod.status.nominated_node_name)
     if reason in _NO_IMAGE:
         image = image or pod.container.image
         words = shorten(f"image {image} cannot be pulled: {reason}: {message}")
