@@ -20,6 +20,7 @@ from burst.kits.pods.diagnose.probe import Probe, ProbeTiming
 from burst.kits.pods.diagnose.probe_job import (
     ProbeResult,
     judge,
+    read_result,
     render_probe,
     result_of,
 )
@@ -131,7 +132,7 @@ def run_script(lead: LeadIdentity, path: Path, endpoint: str) -> ProbeResult:
         env={"PATH": str(path)},
         timeout=HANG_S,
     )
-    return ProbeResult(done.returncode, done.stdout)
+    return read_result(done.returncode, done.stdout)
 
 
 def test_its_script_tells_apart_what_is_in_the_way(
@@ -151,7 +152,7 @@ def test_its_script_tells_apart_what_is_in_the_way(
 
 def test_what_nobody_knows_is_told_as_it_is() -> None:
     """All else that it says of the way, `tests/kits/test_tcp.py` has."""
-    found = judge(ProbeResult(1, "something\nelse"), ENDPOINT)
+    found = judge(read_result(1, "something\nelse"), ENDPOINT)
     assert found.what == f"a pod there does not reach {ENDPOINT}: something else"
     assert found.advice == "check that the image runs on those nodes"
 
