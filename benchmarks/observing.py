@@ -20,6 +20,7 @@ from burst.kits.kube import Cluster, Kubeconfig
 from burst.kits.pods import OfferTable, PodBursts, PodSettings, Tags
 from burst.kits.pods.lifecycle.reaper import find_ours
 from burst.kits.pods.status.burst_objects import BurstObjects, group_by_burst
+from burst.kits.pods.status.kept_object import kept
 from burst.kits.pods.status.observer import Observer
 from burst.model.burst import BurstId
 from burst.provider import BurstStatus, Phase
@@ -62,7 +63,7 @@ class ListedBursts:
     def refresh(self) -> set[BurstId]:
         """List all objects; every burst counts as changed."""
         before = self._found.keys()
-        found = group_by_burst(find_ours(*self._how))
+        found = group_by_burst(map(kept, find_ours(*self._how)))
         self._found = {burst.id: burst for burst in found}
         return {*before, *self._found}
 

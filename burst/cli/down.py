@@ -11,7 +11,7 @@ from burst.cli.progress import show_wait
 from burst.cli.tags import check_tag, tell_of_renewal, tell_of_tag
 from burst.cli.target import Target, target_options
 from burst.cli.typed_names import complete_burst, find_burst
-from burst.cli.wait_for_burst import Row, wait_for_burst
+from burst.cli.wait_for_burst import Row, bursts_of, wait_for_burst
 from burst.errors import BurstError, LeadError
 
 _Failed = dict[str, BurstError]
@@ -124,8 +124,7 @@ def _error_of(failed: _Failed, *, several: bool) -> BurstError:
 
 def _with_tag(tag: str, status: Row) -> list[str]:
     """Return the live bursts with a tag; say if there is none."""
-    live = (row for row in status["bursts"] if row["state"] != "inactive")
-    found = [row["id"] for row in live if row.get("tag") == tag]
+    found = [row.id for row in bursts_of(status) if row.live and row.tag == tag]
     if not found:
         click.echo(f"no live burst has tag {tag}; its waiting jobs are canceled")
     return found

@@ -19,9 +19,8 @@ from burst.cli.colours import (
 from burst.cli.listing import Row, fsd, money
 from burst.model.burst import PRICE_SOURCES
 from burst.model.decision import count_nodes, name_ranks, time_after
+from burst.model.event import PROBLEMS
 
-# Events that say that something went wrong.
-_BAD = {"exception", "lost", "overdue", "outlived", "quarantine", "reclaimed"}
 _Zone = datetime.timezone | None
 
 
@@ -118,7 +117,7 @@ def _burst(found: Row, now: float, zone: _Zone) -> Iterator[Line]:
     if found["next"]:
         yield [f"  next: {found['next']}"]
     for when, event in _timed(found["events"], now, zone):
-        wrong = WRONG if event["name"] in _BAD else ""
+        wrong = WRONG if event["name"] in PROBLEMS else ""
         yield [(f"  {when}", QUIET), (f" {event['text']}", wrong)]
     if found["stages"]:
         yield [("durations", HEAD)]

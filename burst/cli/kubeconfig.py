@@ -28,7 +28,7 @@ def kubeconfig(typed: str, target: Target) -> None:
     with target.lead() as lead, show_wait("looking for the cluster"):
         found = ask_or_read(lead, target, "status")
         burst = find_burst(typed, lambda: found)
-        provider = row_of(found, burst)["provider"]
+        provider = row_of(found, burst).provider
         settings = Target(target.find_beside(lead), target.uri).settings()
         commands = access_commands(settings, lead.identity(), provider, BurstId(burst))
     if not commands:

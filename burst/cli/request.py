@@ -141,7 +141,7 @@ def request(
             if ends:
                 show_output(lead.call("output", {"id": burst}))
             elif wanted["isolated"]:
-                click.echo(row["access"])
+                click.echo(row.access)
 
 
 def _asked(

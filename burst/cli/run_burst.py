@@ -18,12 +18,15 @@ from burst.cli.signals import signals_as_ctrl_c
 from burst.cli.target import Target, run_command, target_options
 from burst.cli.typed_names import complete_provider, complete_slot_name
 from burst.cli.wait_for_burst import (
+    BurstRow,
+    bursts_of,
     joined_text,
     line_of,
     wait_for_burst,
     wait_for_state,
 )
 from burst.config import ProviderTable, Settings
+from burst.decode import from_plain
 from burst.errors import BurstError, ConfigError, NoDaemon
 from burst.lead import PING_S, Lead
 from burst.model.burst import BurstId
@@ -155,13 +158,13 @@ class _ManualBurst:
                 " reload, or stop the daemon",
             )
         if self._wanted["down"]:
-            live = [row for row in look()["bursts"] if row["state"] != "inactive"]
+            live = [row for row in bursts_of(look()) if row.live]
             rows = [row for row in live if _within(row, slot)]
             if not rows:
                 raise BurstError(f"there is no burst in {slot}", "burst status -a")
             for row in rows:
-                lead.call("down", {"burst": row["id"]})
-                wait_for_burst(look, row["id"], until="inactive")
+                lead.call("down", {"burst": row.id})
+                wait_for_burst(look, row.id, until="inactive")
             return
         nodes = self._wanted["nodes"] or len(parse_hostlist(slot))
         asked = {"nodes": nodes, "provider": self._provider, "slot": slot}
@@ -180,8 +183,9 @@ class _ManualBurst:
             settings = manual_burst_settings(settings, provider, slot)
             one = ManualBurst(lead, settings)
 
-            def wait(burst: BurstId, until: str) -> dict[str, Any]:
-                rows, ends = one.rows(burst), ("inactive",)
+            def wait(burst: BurstId, until: str) -> BurstRow:
+                rows = (from_plain(row, BurstRow) for row in one.rows(burst))
+                ends = ("inactive",)
                 return wait_for_state(rows, until, show, ends, "run-burst --down")
 
             try:
@@ -203,21 +207,22 @@ class _ManualBurst:
             self._tell_access(lead, settings, rows)
 
     def _tell_access(
-        self, lead: Lead, settings: Settings, rows: list[dict[str, Any]]
+        self, lead: Lead, settings: Settings, rows: list[BurstRow]
     ) -> None:
         """Print the commands by which a person reaches the bursts' clusters, if any."""
         identity, provider = lead.identity(), self._provider
         for row in rows:
-            commands = access_commands(settings, identity, provider, row["id"])
+            burst = BurstId(row.id)
+            commands = access_commands(settings, identity, provider, burst)
             for line in commands:
                 click.echo(f"to reach it: {line}")
 
-    def _report(self, rows: list[dict[str, Any]]) -> None:
+    def _report(self, rows: list[BurstRow]) -> None:
         for row in rows:
             if self._wanted["down"]:
-                click.echo(f"{row['id']} is gone: {row['result']}")
+                click.echo(f"{row.id} is gone: {row.result}")
                 continue
-            click.echo(f"{joined_text(row)}: {row['id']}")
+            click.echo(f"{joined_text(row)}: {row.id}")
             again = ["run-burst --down --name", self._wanted["name"]]
             if self._wanted["provider"]:
                 again += ["--provider", self._provider]
@@ -234,7 +239,7 @@ class _ProgressLines:
         self._update = update
         self._last = ""
 
-    def __call__(self, row: dict[str, Any]) -> None:
+    def __call__(self, row: BurstRow) -> None:
         line = printable(line_of(row))
         if line == self._last:
             return
@@ -257,8 +262,8 @@ def _check_size(size: int, hosts: Sequence[str], slot: str) -> None:
         )
 
 
-def _within(row: dict[str, Any], slot: str) -> bool:
-    return set(parse_hostlist(row["hosts"])) <= set(parse_hostlist(slot))
+def _within(row: BurstRow, slot: str) -> bool:
+    return set(parse_hostlist(row.hosts)) <= set(parse_hostlist(slot))
 
 
 def main() -> None:

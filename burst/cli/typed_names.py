@@ -13,12 +13,12 @@ import io
 import re
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import click
 
 from burst.cli.listing import Row
 from burst.cli.target import Target
+from burst.cli.wait_for_burst import bursts_of
 from burst.errors import BurstError
 
 LAST = "last"
@@ -37,13 +37,13 @@ def find_burst(typed: str, look: Callable[[], Row], also: str = "") -> str:
     """
     if _WHOLE.fullmatch(typed):
         return typed
-    rows = look()["bursts"]
+    rows = bursts_of(look())
     if typed == LAST:
         if not rows:
             raise BurstError("there is no burst", "burst status -a lists ended ones")
-        return str(rows[-1]["id"])
-    ids = [str(row["id"]) for row in rows]
-    live = [str(row["id"]) for row in rows if row["state"] != "inactive"]
+        return rows[-1].id
+    ids = [row.id for row in rows]
+    live = [row.id for row in rows if row.live]
     found = _beginning_with(typed, live) or _beginning_with(typed, ids)
     if not found:
         names = ", ".join(sorted(live)) or "none"
@@ -121,18 +121,18 @@ def _quietly(look: Callable[[], list[str]]) -> list[str]:
 
 
 def _bursts(status: Row) -> Iterator[str]:
-    yield from (row["id"] for row in status.get("bursts", ()))
+    yield from (row.id for row in bursts_of(status))
 
 
 def _live_bursts(status: Row) -> Iterator[str]:
-    yield from (row["id"] for row in _rows(status) if row["state"] != "inactive")
+    yield from (row.id for row in bursts_of(status) if row.live)
 
 
 def _isolated(status: Row) -> Iterator[str]:
-    for row in _rows(status):
-        if row["isolated"]:
-            yield row["id"]
-            yield from row["jobs"]
+    for row in bursts_of(status):
+        if row.isolated:
+            yield row.id
+            yield from row.jobs
 
 
 def _held(status: Row) -> Iterator[str]:
@@ -141,8 +141,8 @@ def _held(status: Row) -> Iterator[str]:
 
 def _jobs(status: Row) -> Iterator[str]:
     yield from _held(status)
-    for row in _rows(status):
-        yield from row["jobs"]
+    for row in bursts_of(status):
+        yield from row.jobs
 
 
 def _jobs_and_bursts(status: Row) -> Iterator[str]:
@@ -160,11 +160,6 @@ def _slots(status: Row) -> Iterator[str]:
 
 def _slot_names(status: Row) -> Iterator[str]:
     yield from (row["name"] for row in status.get("slots", ()))
-
-
-def _rows(status: Row) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = status.get("bursts", [])
-    return found
 
 
 complete_burst = _completes(_live_bursts)

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import click
+import msgspec
 
 from burst.cli.listing import fsd
 from burst.cli.progress import show_wait
+from burst.decode import from_plain
 from burst.errors import BurstError, CallsTooOften
 from burst.model.decision import count_nodes, name_ranks
 
@@ -27,6 +29,42 @@ Row = dict[str, Any]
 Look = Callable[[], Row]
 
 
+class BurstRow(msgspec.Struct, frozen=True):
+    """What commands read of a burst in the answer to `status`."""
+
+    id: str
+    state: str
+    nodes: int = 0
+    online: int | None = None
+    """The nodes that are up; None if that is not known."""
+    hosts: str = ""
+    ranks: str = ""
+    jobs: tuple[str, ...] = ()
+    provider: str = ""
+    tag: str = ""
+    isolated: str | None = None
+    """The kind of an isolated burst; None for another."""
+    access: str = ""
+    resize: Row | None = None
+    result: str | None = None
+    note: str = ""
+
+    @property
+    def live(self) -> bool:
+        """Whether anything of it may be left."""
+        return self.state != "inactive"
+
+    @property
+    def why(self) -> str:
+        """Why it is in its state."""
+        return str(self.note or self.result)
+
+
+def bursts_of(status: Mapping[str, Any]) -> list[BurstRow]:
+    """Return the bursts in the answer to `status`, in the order they were made."""
+    return from_plain(status.get("bursts", []), list[BurstRow])
+
+
 def wait_for_burst(
     look: Look,
     burst_id: str,
@@ -34,7 +72,7 @@ def wait_for_burst(
     said: Iterable[str] = (),
     *,
     runs: bool = False,
-) -> dict[str, Any]:
+) -> BurstRow:
     """Wait until a burst is online, or `inactive`, and return its row.
 
     `look` returns what `burst status` shows. `said` are lines to print before. `runs`
@@ -56,12 +94,12 @@ def wait_for_burst(
             "" if until == "inactive" else f"burst down {burst_id}",
         )
     took = fsd(round(time.monotonic() - began, 1))
-    if until == "online" and row["isolated"]:
-        click.echo(f"{row['hosts']} is an instance of its own after {took}")
+    if until == "online" and row.isolated:
+        click.echo(f"{row.hosts} is an instance of its own after {took}")
     elif until == "online":
         click.echo(f"{joined_text(row)} after {took}")
     else:
-        click.echo(f"{burst_id} is gone after {took}: {row['result']}")
+        click.echo(f"{burst_id} is gone after {took}: {row.result}")
     return row
 
 
@@ -74,24 +112,23 @@ def watch_resize(look: Look, burst_id: str, nodes: int, said: Iterable[str]) -> 
     began = time.monotonic()
     rows = _rows(look, burst_id)
     with _progress(burst_id, "the resize continues", said) as show:
-        while (row := next(rows))["resize"] and row["state"] == "online":
+        while (row := next(rows)).resize and row.state == "online":
             show(row)
-    if row["state"] != "online":
-        why = row["note"] or row["result"]
-        raise BurstError(f"{burst_id} is in state {row['state']}: {why}")
-    if row["nodes"] != nodes:
+    if row.state != "online":
+        raise BurstError(f"{burst_id} is in state {row.state}: {row.why}")
+    if row.nodes != nodes:
         raise BurstError(
-            f"{burst_id} has {count_nodes(row['nodes'])}, not {nodes}",
+            f"{burst_id} has {count_nodes(row.nodes)}, not {nodes}",
             f"burst explain {burst_id} says why",
         )
     took = fsd(round(time.monotonic() - began, 1))
-    click.echo(f"{burst_id} has {count_nodes(nodes)}, {row['hosts']}, after {took}")
+    click.echo(f"{burst_id} has {count_nodes(nodes)}, {row.hosts}, after {took}")
 
 
 @contextlib.contextmanager
 def _progress(
     burst_id: str, goes_on: str, said: Iterable[str]
-) -> Iterator[Callable[[Row], None]]:
+) -> Iterator[Callable[[BurstRow], None]]:
     """Yield a function that shows a burst's state; say after Ctrl-C that it goes on."""
     try:
         # Inside `try`: a person who has read the lines may press Ctrl-C at once.
@@ -106,30 +143,28 @@ def _progress(
 
 
 def wait_for_state(
-    rows: Iterator[Row],
+    rows: Iterator[BurstRow],
     until: str,
-    show: Callable[[Row], None],
+    show: Callable[[BurstRow], None],
     ends: Collection[str],
     down: str,
-) -> Row:
+) -> BurstRow:
     """Return the first of a burst's rows that has the state `until`; show the others.
 
     Raises BurstError for a row with one of the states `ends`, and for a quarantined
     burst; `down` is the command that takes the burst down.
     """
-    while (row := next(rows))["state"] != until:
-        name, state, why = row["id"], row["state"], row["note"] or row["result"]
-        if state == "quarantined":
-            raise BurstError(f"{name} is quarantined: {why}", down)
-        if state in ends:
-            ended = state == "inactive"
-            advice = "" if ended else "its deletion continues: burst status"
-            raise BurstError(f"{name} ended: {why}", advice)
+    while (row := next(rows)).state != until:
+        if row.state == "quarantined":
+            raise BurstError(f"{row.id} is quarantined: {row.why}", down)
+        if row.state in ends:
+            advice = "its deletion continues: burst status" if row.live else ""
+            raise BurstError(f"{row.id} ended: {row.why}", advice)
         show(row)
     return row
 
 
-def _rows(look: Look, burst_id: str) -> Iterator[Row]:
+def _rows(look: Look, burst_id: str) -> Iterator[BurstRow]:
     while True:
         try:
             yield row_of(look(), burst_id)
@@ -138,24 +173,24 @@ def _rows(look: Look, burst_id: str) -> Iterator[Row]:
         time.sleep(_EVERY)
 
 
-def row_of(status: Row, burst_id: str) -> Row:
+def row_of(status: Row, burst_id: str) -> BurstRow:
     """Return the row of one burst. Raises BurstError if there is none."""
-    for row in status["bursts"]:
-        if row["id"] == burst_id:
-            return dict(row)
+    for row in bursts_of(status):
+        if row.id == burst_id:
+            return row
     raise BurstError(f"there is no burst {burst_id}", "burst status -a lists them")
 
 
-def joined_text(row: dict[str, Any]) -> str:
+def joined_text(row: BurstRow) -> str:
     """Return which nodes of an online burst joined; it may have begun with fewer."""
-    if row["online"] in (None, row["nodes"]):
-        return f"{row['hosts']} joined as {name_ranks(row['ranks'])}"
-    why = f"burst explain {row['id']} says which"
-    return f"{row['online']} of {row['nodes']} nodes of {row['hosts']} joined ({why})"
+    if row.online in (None, row.nodes):
+        return f"{row.hosts} joined as {name_ranks(row.ranks)}"
+    why = f"burst explain {row.id} says which"
+    return f"{row.online} of {row.nodes} nodes of {row.hosts} joined ({why})"
 
 
-def line_of(row: dict[str, Any]) -> str:
+def line_of(row: BurstRow) -> str:
     """Return a line with the state of a burst."""
-    online = "?" if row["online"] is None else row["online"]
-    text = f"{row['id']}: {row['state']}, {online} of {row['nodes']} nodes online"
-    return f"{text}; {row['note']}" if row["note"] else text
+    online = "?" if row.online is None else row.online
+    text = f"{row.id}: {row.state}, {online} of {row.nodes} nodes online"
+    return f"{text}; {row.note}" if row.note else text

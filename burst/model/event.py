@@ -10,6 +10,11 @@ import msgspec
 LONGEST_NOTE = 1000
 """The longest free text in an event, in characters: a note, or a provider's message."""
 
+PROBLEMS = frozenset(
+    {"exception", "lost", "overdue", "outlived", "quarantine", "reclaimed"}
+)
+"""The names of events of a burst that say that something went wrong."""
+
 
 def cut(text: str, longest: int = LONGEST_NOTE) -> str:
     """Return the text; if it is too long, an ellipsis replaces its end."""

@@ -28,6 +28,7 @@ from burst.core.actions import (
     UndrainBurst,
     UndrainRanks,
 )
+from burst.core.provider_health import Verb
 from burst.core.records import Records
 from burst.errors import BurstError, JobspecError, LeadGone, SpecRefused, Unreadable
 from burst.kits.rotation import running_certificate
@@ -100,17 +101,17 @@ class ActionRunner:
         self, action: ProvisionBurst | ReapBurst | ResizeBurst, burst: Burst
     ) -> None:
         if isinstance(action, ReapBurst):
-            self._tracker.reap(burst)
+            self._tracker.call(burst, Verb.REAP)
             return
         if isinstance(action, ResizeBurst):
-            self._tracker.resize(burst, make_spec(burst, self._identity))
+            self._tracker.call(burst, Verb.RESIZE, make_spec(burst, self._identity))
             return
         spec: BurstSpec | SpecRefused
         try:
             spec = make_spec(burst, self._identity, self._program(burst))
         except JobspecError as error:
             spec = SpecRefused(error.what, error.advice)
-        self._tracker.provision(burst, spec)
+        self._tracker.call(burst, Verb.PROVISION, spec)
 
     def _program(self, burst: Burst) -> Program | None:
         """Return what an isolated burst is to run. Raises LeadError, JobspecError."""

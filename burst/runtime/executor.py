@@ -132,20 +132,13 @@ class ProviderWorkers:
 
 
 def _work(line: CallLine) -> None:
-    while _run_next(line):
-        pass  # a thread that waits refers to no call, and so to no ended session
-
-
-def _run_next(line: CallLine) -> bool:
-    """Run a call of a line; return False once there will be none."""
-    taken = line.take()
-    if taken is None:
-        return False
-    # First: a caller that sees no call under way must find its result.
-    taken.owner.run(taken.call)
-    line.done(taken)
-    taken.owner.wake()
-    return True
+    """Run the calls of a line until it is closed."""
+    while (taken := line.take()) is not None:
+        # First: a caller that sees no call under way must find its result.
+        taken.owner.run(taken.call)
+        line.done(taken)
+        taken.owner.wake()
+        del taken  # a thread that waits refers to no call, and so to no ended session
 
 
 def run_call(call: QueuedCall, clock: Clock) -> CallResult:

@@ -14,21 +14,18 @@ from burst.runtime.executor import CallResult
 ProviderBurst = tuple[str, BurstId]
 """A provider's name, and the id of a burst that it has."""
 
-# `reap` may also end with CAPACITY or SPEC, for a full disk or a quota of requests.
-_TRIED_AGAIN = (
-    Outcome.TRANSIENT,
-    Outcome.UNEXPECTED,
-    Outcome.REFUSED,
-    Outcome.CAPACITY,
-    Outcome.SPEC,
-    Outcome.OK,
-)
 
+def next_call(before: LastCall | None, verb: Verb, nodes: int = 0) -> LastCall:
+    """Return the call that is made now, counted on from the same call before it.
 
-def next_call(before: LastCall | None, verb: Verb) -> LastCall:
-    """Return the call that is made now, counted on from the same call before it."""
-    again = before and before.verb is verb and before.outcome in _TRIED_AGAIN
-    return LastCall(verb=verb, attempts=before.attempts + 1 if before and again else 1)
+    A `resize` for another number of nodes is another call.
+    """
+    call = LastCall(verb=verb, nodes=nodes)
+    if before is None or (before.verb, before.nodes) != (verb, nodes):
+        return call
+    again = before.outcome not in (Outcome.PENDING, Outcome.NOT_FOUND)
+    attempts = before.attempts + 1 if again else 1
+    return msgspec.structs.replace(call, attempts=attempts, taken_at=before.taken_at)
 
 
 def ended_call(call: LastCall, result: CallResult, note_before: str | None) -> LastCall:

@@ -143,30 +143,23 @@ class ProviderTracker:
                 self._forced.discard(burst)
                 self._notes = {k: v for k, v in self._notes.items() if k[1] != burst}
 
-    def provision(self, burst: Burst, spec: BurstSpec | SpecRefused) -> None:
-        """Have the burst made; the result comes to a later tick.
+    def call(
+        self, burst: Burst, verb: Verb, spec: BurstSpec | SpecRefused | None = None
+    ) -> None:
+        """Have a method called for the burst; the result comes to a later tick.
 
         A SpecRefused, given if no spec could be made, counts as the provider's refusal.
         """
-        self._call(burst, Verb.PROVISION, spec)
-
-    def reap(self, burst: Burst) -> None:
-        """Have the burst deleted; the result comes to a later tick."""
-        self._call(burst, Verb.REAP)
-
-    def resize(self, burst: Burst, spec: BurstSpec) -> None:
-        """Have the burst grow or shrink; the result comes to a later tick."""
-        before, nodes = self._calls.get(burst.id), len(spec.hosts)
-        if before is not None and before.nodes != nodes:
-            # The call before was for another size.
-            del self._calls[burst.id]
-            before = None
-        self._call(burst, Verb.RESIZE, spec)
-        self._calls[burst.id] = msgspec.structs.replace(
-            self._calls[burst.id],
-            nodes=nodes,
-            taken_at=before.taken_at if before is not None else 0.0,
-        )
+        provider, before = burst.lease.provider, self._calls.get(burst.id)
+        nodes = 0
+        if verb is Verb.RESIZE and isinstance(spec, BurstSpec):
+            nodes = len(spec.hosts)
+        call = next_call(before, verb, nodes)
+        first = before is None and burst.id in self._new
+        self._calls[burst.id] = msgspec.structs.replace(call, first=first)
+        self._poll_soon(provider)
+        force = verb is Verb.REAP and burst.id in self._forced
+        self._submit(provider, verb, burst=burst.id, spec=spec, force=force)
 
     def force(self, burst: BurstId, provider: str) -> None:
         """Have later calls of `reap` for the burst not wait for dead hosts.
@@ -261,17 +254,6 @@ class ProviderTracker:
     def _poll_soon(self, name: str) -> None:
         self._pace[name] = SHORTEST_PAUSE
         self._schedules[name][1].poll_soon()
-
-    def _call(
-        self, burst: Burst, verb: Verb, spec: BurstSpec | SpecRefused | None = None
-    ) -> None:
-        provider, before = burst.lease.provider, self._calls.get(burst.id)
-        self._calls[burst.id] = msgspec.structs.replace(
-            next_call(before, verb), first=before is None and burst.id in self._new
-        )
-        self._poll_soon(provider)
-        force = verb is Verb.REAP and burst.id in self._forced
-        self._submit(provider, verb, burst=burst.id, spec=spec, force=force)
 
     def _submit(self, name: str, verb: Verb, **about: Any) -> None:
         self._executor.submit(

@@ -18,9 +18,8 @@ from burst.kits.pods.lifecycle.reaper import (
     made_for,
     may_exist,
 )
-from burst.kits.pods.lifecycle.stuck_pods import node_of
 from burst.kits.pods.status.burst_objects import BurstObjects
-from burst.kits.pods.status.pod_status import phase_of
+from burst.kits.pods.status.kept_object import KeptObject, kept
 from burst.kits.resource_tags import parse_seconds
 from burst.model.burst import BurstId
 from burst.model.ranks import format_hostlist, parse_hostlist
@@ -78,7 +77,7 @@ class GkePods(PodBursts):
         mains = [each for each in listed if (each["kind"], name_of(each)) == main]
         if not mains or made_for(mains[0], burst_id):
             return None
-        found = BurstObjects(burst_id, tuple(listed))
+        found = BurstObjects(burst_id, tuple(map(kept, listed)))
         pods = (Placement(found.host_of(p), _node_of(p)) for p in found.of(POD.name))
         return Members(found.hosts, tuple(pods), found.ending)
 
@@ -112,10 +111,10 @@ class GkePods(PodBursts):
         return found if found is not None and self._labels.own(found) else None
 
 
-def _node_of(pod: Manifest) -> str:
+def _node_of(pod: KeptObject) -> str:
     """Return the node of a pod; empty if the pod has ended, even while it is listed.
 
     If its node ended the pod, as a spot VM that is taken back does, the node may be
     gone, or may be given back: another pod has taken the pod's place.
     """
-    return "" if phase_of(pod) in ("Succeeded", "Failed") else node_of(pod)
+    return "" if pod.phase in ("Succeeded", "Failed") else pod.node

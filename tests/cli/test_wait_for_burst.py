@@ -8,7 +8,12 @@ from typing import Any
 
 import pytest
 
-from burst.cli.wait_for_burst import joined_text, wait_for_burst, watch_resize
+from burst.cli.wait_for_burst import (
+    bursts_of,
+    joined_text,
+    wait_for_burst,
+    watch_resize,
+)
 from burst.errors import BurstError
 
 ROW: dict[str, Any] = {
@@ -17,7 +22,7 @@ ROW: dict[str, Any] = {
     "nodes": 2,
     "note": "",
     "result": None,
-    "resize": "grow",
+    "resize": {"kind": "grow"},
 }
 
 
@@ -66,7 +71,8 @@ def test_nobody_is_told_to_repeat_what_was_in_vain(until: str, advice: str) -> N
 def test_a_burst_that_begins_with_fewer_nodes_is_not_told_to_have_all(
     online: int | None, told: str
 ) -> None:
-    row = {**ROW, "hosts": "h[0-1]", "ranks": "2-3", "online": online}
+    seen = {**ROW, "state": "online", "hosts": "h[0-1]", "ranks": "2-3"}
+    (row,) = bursts_of({"bursts": [{**seen, "online": online}]})
     assert joined_text(row) == told
 
 

@@ -7,6 +7,7 @@ from burst.kits.kube.kinds import Manifest
 from burst.kits.pods.names import HOSTS, ID, INDEX
 from burst.kits.pods.status.burst_objects import group_by_burst
 from burst.kits.pods.status.describe import describe
+from burst.kits.pods.status.kept_object import kept
 from burst.kits.pods.status.warnings import Warnings, warnings_by_object
 from burst.provider import BurstStatus
 
@@ -87,7 +88,7 @@ def look(
     logs: dict[str, str] | None = None,
     schedule: float = 300,
 ) -> BurstStatus:
-    (found,) = group_by_burst(objects)
+    (found,) = group_by_burst(map(kept, objects))
     return describe(found, warnings or {}, logs or {}, schedule, NOW)
 
 

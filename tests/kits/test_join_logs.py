@@ -8,6 +8,7 @@ from burst.errors import Transient
 from burst.kits.join_errors import explain_log
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods.status.container_log import ContainerLog, JoinLogs, running_logs
+from burst.kits.pods.status.kept_object import kept
 
 REFUSED = "<7>overlay.debug[1]: parent sockevent tcp://10.0.0.1:8050 closed"
 JOINED = "<6>broker.info[1]: parent-ready: join->config-sync 4ms"
@@ -18,6 +19,7 @@ def pod(name: str, started: float, restarts: int = 0) -> Manifest:
     state: dict[str, Any] = {"running": {"startedAt": time}}
     status = {"name": "broker", "restartCount": restarts, "state": state}
     return {
+        "kind": "Pod",
         "metadata": {"name": name, "uid": f"uid-{name}"},
         "spec": {"containers": [{"name": "broker"}]},
         "status": {"phase": "Running", "containerStatuses": [status]},
@@ -35,7 +37,7 @@ class Nodes:
         self.joining = JoinLogs(self._tail)
 
     def say(self, pods: list[Manifest], now: float) -> dict[str, str]:
-        return self.joining.read(running_logs(pods), now)
+        return self.joining.read(running_logs(map(kept, pods)), now)
 
     def _tail(self, log: ContainerLog) -> str:
         self.read.append(log.pod)

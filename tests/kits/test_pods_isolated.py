@@ -24,6 +24,7 @@ from burst.kits.pods.status.isolated_status import (
     failed_pod,
     program_of,
 )
+from burst.kits.pods.status.kept_object import kept
 from burst.kits.pods.template.render import render
 from burst.model.program import Program
 from burst.model.shape import Shape
@@ -184,7 +185,7 @@ RESULT = {"message": '{"exit_status": 3}'}
 
 
 def look(*objects: Manifest, log: str | None = "", **options: Any) -> BurstStatus:
-    (found,) = group_by_burst(objects)
+    (found,) = group_by_burst(map(kept, objects))
     base = describe(found, {}, {}, 300, NOW)
     settings = replace(SETTINGS, **options)
     return describe_instance(found, base, log, settings)
@@ -327,7 +328,7 @@ def test_an_output_is_bounded_and_says_so() -> None:
 
 
 def test_what_joins_has_no_program() -> None:
-    (found,) = group_by_burst([thing("Job", program="")])
+    (found,) = group_by_burst(map(kept, [thing("Job", program="")]))
     assert program_of(found) == ""
     assert exit_status_of(found) is None
     assert failed_pod(found) is None

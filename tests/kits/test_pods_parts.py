@@ -14,10 +14,11 @@ from burst.kits.pods.names import (
     SPEC,
     STARTED,
     first_of,
-    hosts_of,
+    parse_hosts,
     part_name,
 )
 from burst.kits.pods.status.burst_objects import BurstObjects, group_by_burst
+from burst.kits.pods.status.kept_object import kept
 from burst.kits.pods.template.render import render
 from burst.provider import BurstStatus, Failure, Phase
 from tests.kits.pods import SETTINGS, TAGS, make_spec, replace
@@ -47,7 +48,7 @@ def pod_of(name: str, hosts: str, index: int, made: Manifest | None = None) -> M
 
 
 def parse(*objects: Manifest) -> BurstObjects:
-    (found,) = group_by_burst(objects)
+    (found,) = group_by_burst(map(kept, objects))
     return found
 
 
@@ -186,7 +187,7 @@ def test_the_objects_of_a_growth_have_names_of_their_own(
     assert {name_of(item) for item in made if item not in services} == {name}
     for item in made:
         assert item["metadata"]["labels"] == TAGS.labels(spec.burst_id)
-        assert hosts_of(item) == more.hosts
+        assert parse_hosts(annotations_of(item)[HOSTS]) == more.hosts
     if form == "job":
         template = made[-1]["spec"]["template"]
         assert annotations_of(template)[HOSTS] == more.hosts[0]

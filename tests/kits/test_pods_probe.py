@@ -14,15 +14,18 @@ import pytest
 
 from burst.config import Seconds
 from burst.errors import Refused, Transient
+from burst.kits.kube.kinds import Manifest
 from burst.kits.pods import PodSettings
 from burst.kits.pods.diagnose.probe import Probe, ProbeTiming
 from burst.kits.pods.diagnose.probe_job import (
     ProbeResult,
     judge,
+    read_result,
     render_probe,
     result_of,
 )
 from burst.kits.pods.names import HOSTS, ID, INDEX, OWNER, PROVIDER
+from burst.kits.pods.status.kept_object import kept
 from burst.model.finding import Finding, Level
 from burst.model.lead import LeadIdentity
 from burst.testing import example_lead
@@ -129,7 +132,7 @@ def run_script(lead: LeadIdentity, path: Path, endpoint: str) -> ProbeResult:
         env={"PATH": str(path)},
         timeout=HANG_S,
     )
-    return ProbeResult(done.returncode, done.stdout)
+    return read_result(done.returncode, done.stdout)
 
 
 def test_its_script_tells_apart_what_is_in_the_way(
@@ -149,15 +152,16 @@ def test_its_script_tells_apart_what_is_in_the_way(
 
 def test_what_nobody_knows_is_told_as_it_is() -> None:
     """All else that it says of the way, `tests/kits/test_tcp.py` has."""
-    found = judge(ProbeResult(1, "something\nelse"), ENDPOINT)
+    found = judge(read_result(1, "something\nelse"), ENDPOINT)
     assert found.what == f"a pod there does not reach {ENDPOINT}: something else"
     assert found.advice == "check that the image runs on those nodes"
 
 
 def test_only_an_end_is_an_end() -> None:
-    pod: dict[str, Any] = {"metadata": {}, "spec": {"containers": CONTAINERS}}
-    assert result_of({**pod, "status": {"phase": "Pending"}}) is None
-    assert result_of({**pod, "status": container()}) is None
+    spec: Manifest = {"containers": CONTAINERS}
+    pod: Manifest = {"kind": "Pod", "metadata": {}, "spec": spec}
+    assert result_of(kept({**pod, "status": {"phase": "Pending"}})) is None
+    assert result_of(kept({**pod, "status": container()})) is None
 
 
 class Time(SetClock):

@@ -16,7 +16,7 @@ from burst.kits import certificate
 from burst.kits.kube.kinds import annotations_of, name_of
 from burst.kits.pods import MultiUserTable, OfferTable, offers
 from burst.kits.pods.diagnose.probe_job import render_probe
-from burst.kits.pods.names import SPOT, hosts_of
+from burst.kits.pods.names import HOSTS, SPOT, parse_hosts
 from burst.kits.pods.template.render import refuse_user, render
 from burst.model.lead import HostEntry
 from burst.provider import BurstSpec
@@ -35,7 +35,7 @@ def test_every_object_says_whose_it_is(spec: BurstSpec) -> None:
             f"{prefix}/provider": "far",
             f"{prefix}/id": spec.burst_id,
         }
-        assert hosts_of(item) == spec.hosts
+        assert parse_hosts(annotations_of(item)[HOSTS]) == spec.hosts
     leases = {item["metadata"]["annotations"][f"{prefix}/lease"] for item in objects}
     assert leases == {"234"}
     assert {name_of(item) for item in objects} == {spec.burst_id}

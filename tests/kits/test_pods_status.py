@@ -10,6 +10,7 @@ from burst.kits.kube.kinds import Manifest, name_of
 from burst.kits.pods.names import HOSTS, ID, INDEX, SPEC, SPOT, STARTED
 from burst.kits.pods.status.burst_objects import group_by_burst
 from burst.kits.pods.status.describe import describe, followers
+from burst.kits.pods.status.kept_object import kept
 from burst.kits.pods.status.warnings import warnings_by_object, why_starting
 from burst.provider import Failure, Phase
 from tests.kits.seen_pods import (
@@ -221,8 +222,8 @@ def test_an_old_preemption_is_not_what_took_a_later_pod_away() -> None:
     back = named("b-1-next", made, **RUNNING)
     gone = named("b-1-next", made, **RUNNING)
     gone["metadata"]["deletionTimestamp"] = EARLIER
-    (burst,) = group_by_burst([thing("Job"), pod(0, **RUNNING)])
-    taken = msgspec.structs.replace(burst, former=(gone,))
+    (burst,) = group_by_burst(map(kept, [thing("Job"), pod(0, **RUNNING)]))
+    taken = msgspec.structs.replace(burst, former=(kept(gone),))
     for status in (
         look(thing("Job"), pod(0, **RUNNING), back, warnings=event),
         look(thing("Job"), pod(0, **RUNNING), gone, warnings=event),
@@ -235,11 +236,11 @@ def test_an_old_preemption_is_not_what_took_a_later_pod_away() -> None:
     # Its broker ends where it is.
     failed = named("b-1-next", made, **broker(state=CRASHED))
     first = named("b-1-first", "1970-01-01T00:05:00Z", **RUNNING)
-    seen = msgspec.structs.replace(burst, objects=(*burst.objects, failed))
-    seen = msgspec.structs.replace(seen, former=(first,))
+    seen = msgspec.structs.replace(burst, objects=(*burst.objects, kept(failed)))
+    seen = msgspec.structs.replace(seen, former=(kept(first),))
     assert not describe(seen, event, {}, 300, NOW).followers[1].reclaimed
     # This one it was, of which nobody saw more than that it is gone.
-    seen = msgspec.structs.replace(burst, former=(first,))
+    seen = msgspec.structs.replace(burst, former=(kept(first),))
     assert describe(seen, event, {}, 300, NOW).followers[1].reclaimed
 
 
@@ -249,7 +250,7 @@ def test_an_index_is_found_in_the_annotation_too() -> None:
     old["metadata"]["annotations"] = {HOSTS: "n-[0-1]", INDEX: "1"}
     stray = pod(0, **RUNNING)
     stray["metadata"]["labels"] = {ID: "b"}
-    (found,) = group_by_burst([thing("Job"), old, stray])
+    (found,) = group_by_burst(map(kept, [thing("Job"), old, stray]))
     assert {host: name for host, (_, name) in followers(found).items()} == {
         "n-0": "",
         "n-1": "p0",
@@ -347,7 +348,7 @@ def test_half_built_it_waits_for_the_rest() -> None:
     seen = look(bare)
     assert (seen.burst_id, seen.followers) == ("b", ())
     bare["metadata"]["labels"] = {}
-    assert group_by_burst([bare]) == []
+    assert group_by_burst(map(kept, [bare])) == []
 
 
 def test_what_is_being_deleted_is_ending() -> None:
@@ -430,8 +431,8 @@ def test_a_job_that_somebody_suspends_is_what_its_followers_were_lost_by() -> No
     ends = [pod(0, **RUNNING), pod(1, **RUNNING)]
     for each in ends:
         each["metadata"]["deletionTimestamp"] = EARLIER
-    (burst,) = group_by_burst([stopped])
-    gone = msgspec.structs.replace(burst, former=tuple(ends))
+    (burst,) = group_by_burst(map(kept, [stopped]))
+    gone = msgspec.structs.replace(burst, former=tuple(map(kept, ends)))
     for seen in (look(stopped, *ends), describe(gone, {}, {}, 300, NOW)):
         for follower in seen.followers:
             why = "lost its pod, as its Job was suspended, and not by burst"

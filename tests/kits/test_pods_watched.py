@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: MIT
 """The bursts of a provider that is kept: what changed is read, no more."""
 
+import json
 import time
+import tracemalloc
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
-import msgspec
 import pytest
 
+from burst.decode import from_json
 from burst.errors import Transient
 from burst.kits.kube.kinds import Manifest
-from burst.kits.pods.names import HOSTS, ID, INDEX, SPOT, STARTED
-from burst.kits.pods.status.kept_fields import KeptObject
+from burst.kits.pods.names import HOSTS, ID
+from burst.kits.pods.status.kept_object import KeptObject
 from burst.provider import Phase
 from tests.kits.played_namespace import (
     BURSTS,
@@ -243,61 +244,6 @@ def test_the_end_of_one_before_does_not_end_what_was_listed(
     wait_until(lambda: burst not in ids(), ids)
 
 
-def test_kept_is_what_the_status_is_made_of() -> None:
-    full: dict[str, Any] = {
-        "metadata": {
-            "name": "p",
-            "uid": "u",
-            "labels": {ID: "b", INDEX: "0"},
-            "annotations": {HOSTS: "h", SPOT: "", STARTED: ""},
-            "creationTimestamp": "2026-01-01T00:00:00Z",
-            "deletionTimestamp": "2026-01-02T00:00:00Z",
-        },
-        "spec": {
-            "suspend": True,
-            "nodeName": "n",
-            "containers": [
-                {"name": "c", "image": "i", "resources": {"limits": {"memory": "1Gi"}}}
-            ],
-            "initContainers": [{"name": "s", "restartPolicy": "Always"}],
-        },
-        "status": {
-            "phase": "Failed",
-            "reason": "Evicted",
-            "message": "m",
-            "completedIndexes": "0",
-            "failedIndexes": "1",
-            "conditions": [
-                {
-                    "type": "PodScheduled",
-                    "status": "False",
-                    "reason": "r",
-                    "message": "m",
-                    "lastTransitionTime": "2026-01-01T00:00:00Z",
-                }
-            ],
-            "containerStatuses": [
-                {
-                    "name": "c",
-                    "image": "i",
-                    "ready": True,
-                    "restartCount": 3,
-                    "state": {"terminated": {"exitCode": 0, "message": "m"}},
-                    "lastState": {"terminated": {"exitCode": 9, "reason": "OOMKilled"}},
-                }
-            ],
-            "initContainerStatuses": [
-                {"name": "s", "started": True, "state": {"running": {}}},
-                {"name": "t", "state": {"waiting": {"reason": "r", "message": "m"}}},
-            ],
-        },
-    }
-    more = {"metadata": {**full["metadata"], "managedFields": [1]}}
-    text = msgspec.json.encode({**full, **more, "kind": "Pod"})
-    kept = msgspec.json.encode(msgspec.json.decode(text, type=KeptObject))
-    assert msgspec.json.decode(kept) == full
-
-
 def test_what_ended_a_pod_is_told_until_the_next_one_runs(namespace: Namespace) -> None:
     """Its object is gone a moment later, and what a Job makes does not say why."""
     pods = namespace.watch()
@@ -355,3 +301,47 @@ def test_what_leaves_with_its_host_is_no_loss(namespace: Namespace) -> None:
     jobs.say("MODIFIED", job(BURSTS[0]))
     wait_until(lambda: hosts() and hosts()[0] != ("other", ""), hosts)
     assert not any(lost for _, lost in hosts())
+
+
+def test_a_condition_that_no_status_depends_on_changes_no_burst(
+    namespace: Namespace,
+) -> None:
+    watch = namespace.watch()
+    first, second = namespace.bursts.observe()
+    unready, scheduled = pod(BURSTS[0]), {"type": "PodScheduled", "status": "True"}
+    unready["status"]["conditions"] = [{"type": "Ready", "status": "False"}, scheduled]
+    watch.say("MODIFIED", unready)
+    watch.say("MODIFIED", pod(BURSTS[1], restarts=1))
+    wait_until(lambda: namespace.bursts.observe()[1] is not second, namespace.phases)
+    assert namespace.bursts.observe()[0] is first
+
+
+def usual_pod(number: int) -> Manifest:
+    """Return a pod that runs, with all conditions that a kubelet writes."""
+    made = pod(f"burst-{number // 50}")
+    made["metadata"]["name"] += f"{number}"
+    made["metadata"]["annotations"][HOSTS] = f"burst-{number // 50}-[0-49]"
+    made["metadata"]["uid"] = f"0f6c2c3e-1111-4222-8333-{number:012d}"
+    made["metadata"]["managedFields"] = [{"manager": "kubelet", "fieldsV1": {}}] * 9
+    container = made["spec"]["containers"][0]
+    container["image"] = "ghcr.io/flux-framework/flux-burst:0.88.0"
+    container["resources"] = {"limits": {"cpu": "4", "memory": "8Gi"}}
+    since = "2026-01-01T00:00:00Z"
+    made["status"]["conditions"] = [
+        {"type": kind, "status": "True", "lastTransitionTime": since}
+        for kind in ("Initialized", "Ready", "ContainersReady", "PodScheduled")
+    ]
+    return made
+
+
+def test_a_kept_pod_takes_little_memory() -> None:
+    """A daemon may keep thousands; whole, each would take 15 KiB."""
+    texts = [json.dumps(usual_pod(number)) for number in range(300)]
+    from_json(texts[0], KeptObject)
+    tracemalloc.start()
+    try:
+        kept = [from_json(text, KeptObject) for text in texts]
+        size = tracemalloc.get_traced_memory()[0] / len(kept)
+    finally:
+        tracemalloc.stop()
+    assert size < 1300, "1,130 bytes by CPython 3.11"

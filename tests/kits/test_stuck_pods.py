@@ -3,7 +3,6 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from burst.errors import Transient
@@ -12,7 +11,7 @@ from burst.kits.pods.lifecycle.stuck_pods import delete_stuck
 from burst.kits.pods.names import HOSTS, ID
 from burst.kits.pods.status.burst_objects import group_by_burst
 from burst.kits.pods.status.describe import describe
-from burst.kits.pods.status.kept_fields import KeptObject
+from burst.kits.pods.status.kept_object import kept
 from burst.provider import Phase
 from tests.kits.kubeserver import ABSENT, Said, cluster_of
 
@@ -48,7 +47,7 @@ def server(server: Said) -> Said:
 
 def deleted(server: Said, *pods: Manifest, force: bool = False) -> list[str]:
     """Return the pods that were deleted, in order."""
-    delete_stuck(cluster_of(server), pods, NOW, force=force)
+    delete_stuck(cluster_of(server), "far", map(kept, pods), NOW, force=force)
     asked = zip(server.asked, server.bodies, strict=True)
     found = [(path, body) for (how, path, _), body in asked if how == "DELETE"]
     for path, body in found:
@@ -85,7 +84,7 @@ def test_a_pod_has_its_time_by_the_clock_of_the_api_server(server: Said) -> None
     server.ahead = -600.0
     cluster = cluster_of(server)
     cluster.version()
-    delete_stuck(cluster, [pod("a")], NOW)
+    delete_stuck(cluster, "far", [kept(pod("a"))], NOW)
     assert {how for how, _, _ in server.asked} == {"GET"}
 
 
@@ -116,8 +115,7 @@ def test_what_to_do_is_told(ends: str, phase: str, told: str) -> None:
     stuck["metadata"]["finalizers"] = ["acme.io/hold"]
     for item in (job, stuck):
         item["metadata"]["labels"] = {ID: "b"}
-        item["metadata"] = kept(item)["metadata"]
-    (found,) = group_by_burst([job, stuck])
+    (found,) = group_by_burst(map(kept, [job, stuck]))
     status = describe(found, {}, {}, 300, NOW)
     assert status.phase is Phase.ENDING
     for words in (MAY_BE_DEAD, KEPT):
@@ -135,12 +133,5 @@ def test_a_pod_on_a_dead_node_is_told_before_one_that_is_kept(order: int) -> Non
     items = [job, *[stuck, held][::order]]
     for item in items:
         item["metadata"]["labels"] = {ID: "b"}
-        item["metadata"] = kept(item)["metadata"]
-    (found,) = group_by_burst(items)
+    (found,) = group_by_burst(map(kept, items))
     assert MAY_BE_DEAD in describe(found, {}, {}, 300, NOW).why
-
-
-def kept(item: Manifest) -> Manifest:
-    """Return the fields of an object that are kept to describe its burst."""
-    found = msgspec.convert(item, KeptObject)
-    return dict(msgspec.to_builtins(found))

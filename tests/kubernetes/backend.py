@@ -13,8 +13,8 @@ import msgspec
 from burst_kube.provider import KubeProvider, KubeSettings
 
 from burst.config import Seconds
-from burst.kits.kube.kinds import MINICLUSTER, name_of
-from burst.kits.pods.names import ID, INDEX, hosts_of
+from burst.kits.kube.kinds import MINICLUSTER, annotations_of, name_of
+from burst.kits.pods.names import HOSTS, ID, INDEX, parse_hosts
 from burst.provider import BurstSpec, Provider
 from burst.testing import Backend
 from burst.testing.backend import Moment
@@ -123,7 +123,11 @@ class KubeBackend(Backend):
 def _host_of(found: Any) -> str:
     """Return the host of a pod; empty for what is none, such as a MiniCluster."""
     index = (found["metadata"].get("labels") or {}).get(INDEX)
-    return "" if index is None else str(hosts_of(found)[int(index)])
+    return (
+        ""
+        if index is None
+        else str(parse_hosts(annotations_of(found)[HOSTS])[int(index)])
+    )
 
 
 def _burst_of(found: Any) -> str:

@@ -15,7 +15,7 @@ from burst.errors import (
     Transient,
 )
 from burst.kits.kube.kinds import annotations_of, name_of
-from burst.kits.pods.names import INDEX, KUEUE_QUEUE, LEAVING, hosts_of
+from burst.kits.pods.names import HOSTS, INDEX, KUEUE_QUEUE, LEAVING, parse_hosts
 from burst.provider import Phase
 from tests.kubernetes.bursts import (
     Bursts,
@@ -98,7 +98,7 @@ def test_what_was_made_as_one_shrinks_from_its_highest_index(
     assert starts(bursts) == stay
     (job,) = bursts.objects("jobs")
     assert (job["spec"]["completions"], job["spec"]["parallelism"]) == (2, 2)
-    assert hosts_of(job) == two.hosts
+    assert parse_hosts(annotations_of(job)[HOSTS]) == two.hosts
     assert LEAVING not in annotations_of(job)
     provider.provision(two)
     error = attempt(lambda: provider.provision(four))

@@ -28,11 +28,8 @@ class Asked:
     def __init__(self):
         self.calls = []
 
-    def provision(self, burst, spec):
-        self.calls.append("provision")
-
-    def reap(self, burst):
-        self.calls.append("reap")
+    def call(self, burst, verb, spec=None):
+        self.calls.append(verb.value)
 
 
 def test_a_lead_that_does_not_answer_is_not_asked_again_in_the_tick():

@@ -3,7 +3,7 @@ import logging
 
 import pytest
 
-from burst.core.provider_health import FailureRecord, Health, Outcome
+from burst.core.provider_health import FailureRecord, Health, Outcome, Verb
 from burst.core.records import Records
 from burst.errors import ConfigError, Refused, Transient
 from burst.model.burst import BurstId
@@ -54,7 +54,7 @@ class Bench:
         return self.answer(records)
 
     def provision(self, burst):
-        self.tracker.provision(burst, make_spec(burst, identity()))
+        self.tracker.call(burst, Verb.PROVISION, make_spec(burst, identity()))
 
     def asked(self):
         return [task.verb.value for task in self.executor.tasks]
@@ -173,7 +173,7 @@ def test_attempts_are_counted_and_paused_longer_each_time():
         pauses.append(bench.tracker.calls[BURST.id].retry_at - bench.now)
     assert pauses == [1, 2, 4]
 
-    bench.tracker.reap(BURST)
+    bench.tracker.call(BURST, Verb.REAP)
     bench.answer(PROVISION)
     call = bench.tracker.calls[BURST.id]
     assert (call.attempts, call.outcome, call.retry_at) == (1, Outcome.OK, bench.now)
@@ -266,7 +266,7 @@ def test_what_is_no_answer_is_a_failure_of_the_provider():
 def test_a_call_that_ends_while_its_provider_is_disabled_is_not_pending_for_ever():
     bench = Bench()
     daemon = settings().daemon
-    bench.tracker.reap(BURST)
+    bench.tracker.call(BURST, Verb.REAP)
     bench.tracker.replace({}, daemon)
     bench.executor.pump()
     bench.tracker.collect_results(PROVISION, bench.now)
@@ -297,7 +297,7 @@ def test_a_resize_that_is_repeated_was_taken_when_it_was_first():
     spec = make_spec(burst, identity())
     taken = []
     for hosts in (spec.hosts, spec.hosts, spec.hosts[:1]):
-        bench.tracker.resize(burst, but(spec, hosts=hosts))
+        bench.tracker.call(burst, Verb.RESIZE, but(spec, hosts=hosts))
         under_way = bench.tracker.calls[burst.id].taken_at
         bench.answer(ONLINE)
         taken.append((under_way, bench.tracker.calls[burst.id].taken_at))

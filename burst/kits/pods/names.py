@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from burst.errors import Refused, SpecRefused
-from burst.kits.kube.kinds import Manifest, annotations_of, labels_of
+from burst.kits.kube.kinds import Manifest, labels_of
 from burst.model.burst import BurstId
 from burst.model.ranks import format_hostlist, parse_hostlist
 from burst.provider import BurstSpec
@@ -131,22 +131,9 @@ def first_of(burst_id: str, name: str) -> int:
     return int(digits) if digits != name and digits.isdecimal() else 0
 
 
-def hosts_of(manifest: Manifest) -> tuple[str, ...]:
-    """Return the hosts that the object is for; none if it lacks the annotation."""
-    return _hosts_in(manifest, HOSTS)
-
-
-def leaving_of(manifest: Manifest) -> tuple[str, ...]:
-    """Return the hosts that a shrink takes from the object."""
-    return _hosts_in(manifest, LEAVING)
-
-
-def _hosts_in(manifest: Manifest, annotation: str) -> tuple[str, ...]:
-    return _parse_hosts(annotations_of(manifest).get(annotation, ""))
-
-
 @functools.lru_cache(maxsize=4096)  # all objects of a burst have the same text
-def _parse_hosts(text: str) -> tuple[str, ...]:
+def parse_hosts(text: str) -> tuple[str, ...]:
+    """Return the hosts in an annotation HOSTS or LEAVING; none if it cannot be read."""
     try:
         return parse_hostlist(text)
     except ValueError:  # Somebody edited it. Another object of the burst may have it.

@@ -31,6 +31,7 @@ from burst.kits.pods.names import Tags
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.status.burst_objects import group_by_burst
 from burst.kits.pods.status.describe import describe, followers
+from burst.kits.pods.status.kept_object import kept
 from burst.kits.pods.status.read_events import read_warnings
 from burst.kits.pods.template.containers import PROBE
 from burst.model.burst import BurstId
@@ -146,7 +147,7 @@ class Probe:
         """Return the probe's result and status; None for both if it was deleted."""
         labels, namespace = self._tags.labels(self.id), self._settings.namespace
         found = group_by_burst(
-            item
+            kept(item)
             for kind in (JOB, POD)
             for item in self._cluster.find(kind, namespace, labels)
         )

@@ -14,13 +14,15 @@ from collections.abc import Iterator
 import msgspec
 
 from burst.kits import follower_facts, tcp
+from burst.kits.follower_facts import FollowerFacts
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods.diagnose import guest_probe
-from burst.kits.pods.diagnose.guest_probe import Guest
+from burst.kits.pods.diagnose.guest_probe import Guest, GuestFacts
 from burst.kits.pods.names import HOSTS, Tags
 from burst.kits.pods.settings import PodSettings
+from burst.kits.pods.status.kept_object import KeptObject
 from burst.kits.pods.template import job, pod
-from burst.kits.pods.template.containers import PROBE, state_of
+from burst.kits.pods.template.containers import PROBE
 from burst.kits.pods.template.mount_paths import RESULT_PATH
 from burst.kits.pods.template.multi_user import first_containers, multi_user_mounts
 from burst.kits.pods.template.object_labels import labels_for
@@ -43,12 +45,16 @@ _KEEP = f"""\
 
 
 class ProbeResult(msgspec.Struct, frozen=True):
-    """The exit status and the output of the pod's program."""
+    """What the pod's program has reported."""
 
     status: int
+    """Its exit status."""
     said: str = ""
-    view: str = ""
-    """The output of the init container in the view's image; empty without a view."""
+    """Its output without the facts: why it cannot connect."""
+    facts: FollowerFacts | None = None
+    guest: GuestFacts | None = None
+    view: FollowerFacts | None = None
+    """The facts of the view's image; each is None if none were printed."""
 
 
 def probe_meta(name: str, settings: PodSettings, tags: Tags) -> Manifest:
@@ -168,20 +174,22 @@ def deadline_of(settings: PodSettings) -> float:
     return min(settings.schedule, _LONGEST_S)
 
 
-def result_of(pod: Manifest) -> ProbeResult | None:
+def result_of(pod: KeptObject) -> ProbeResult | None:
     """Return the result of the pod's program; None if it has not ended."""
-    ended = state_of(pod).get("terminated")
+    ended = pod.broker.state.terminated
     if ended is None:
         return None
-    status, said = ended.get("exitCode", -1), ended.get("message", "")
-    return ProbeResult(status, said, _view_said(pod))
+    status = -1 if ended.exit_code is None else ended.exit_code
+    inits = {each.name: each.state for each in pod.status.init_container_statuses}
+    view = inits[_VIEW].terminated if _VIEW in inits else None
+    return read_result(status, ended.message, view.message if view else "")
 
 
-def _view_said(pod: Manifest) -> str:
-    statuses = (pod.get("status") or {}).get("initContainerStatuses") or []
-    mine = [found for found in statuses if found.get("name") == _VIEW]
-    ended = [(found.get("state") or {}).get("terminated") or {} for found in mine]
-    return "".join(str(state.get("message", "")) for state in ended)
+def read_result(status: int, said: str, view: str = "") -> ProbeResult:
+    """Return the result of a program that has printed this, in both containers."""
+    facts, rest = follower_facts.parse(said)
+    guest, rest = guest_probe.parse(rest)
+    return ProbeResult(status, rest, facts, guest, follower_facts.parse(view)[0])
 
 
 def judge_facts(
@@ -191,29 +199,25 @@ def judge_facts(
 
     `machine` is the lead's architecture (`uname -m`).
     """
-    facts, rest = follower_facts.parse(end.said)
-    if facts is not None:
-        yield from follower_facts.judge(facts, lead, machine)
-    found, _ = guest_probe.parse(rest)
-    if found is not None and guest is not None:
-        yield from guest_probe.judge_guest(found, guest, lead)
-    seen, _ = follower_facts.parse(end.view)
-    if seen is not None:
+    if end.facts is not None:
+        yield from follower_facts.judge(end.facts, lead, machine)
+    if end.guest is not None and guest is not None:
+        yield from guest_probe.judge_guest(end.guest, guest, lead)
+    if end.view is not None:
         # Machine and user were already judged by the pod's own facts.
-        own = msgspec.structs.replace(seen, machine="", user="")
+        own = msgspec.structs.replace(end.view, machine="", user="")
         yield from follower_facts.judge(own, lead, machine, "view")
 
 
 def judge(end: ProbeResult, endpoint: str) -> Finding:
     """Return the finding about the connection, from the pod's result."""
-    _, said = guest_probe.parse(follower_facts.parse(end.said)[1])
     if "exec format error" in end.said:
         return wrong(
             "a pod there cannot run the image: it was built for another kind of"
-            f" machine than the nodes ({end.said.strip()})",
+            f" machine than the nodes ({end.said})",
             "choose nodes of the image's architecture, or an image of the nodes'",
         )
-    found = tcp.judge(end.status, said, endpoint, "a pod there", "pods")
+    found = tcp.judge(end.status, end.said, endpoint, "a pod there", "pods")
     if found.advice == tcp.UNKNOWN:
         return wrong(found.what, "check that the image runs on those nodes")
     return found

@@ -45,6 +45,7 @@ from burst.kits.pods.names import (
     is_name,
 )
 from burst.kits.pods.settings import PodSettings
+from burst.kits.pods.status.kept_object import kept
 from burst.model.burst import BurstId
 
 SETTLE_S = 2.0
@@ -151,8 +152,8 @@ class Reaper:
                 waits = item["kind"] == JOB.name
                 self._cluster.delete(item, "Foreground" if waits else "Background")
         ours = filter(self._tags.own, left)
-        pods = (item for item in ours if item["kind"] == POD.name)
-        delete_stuck(self._cluster, pods, now, force=force)
+        pods = (kept(item) for item in ours if item["kind"] == POD.name)
+        delete_stuck(self._cluster, self._settings.namespace, pods, now, force=force)
 
     def _remains(self, burst_id: BurstId) -> list[Manifest]:
         """Return the objects that a burst still has, found by labels and by name.

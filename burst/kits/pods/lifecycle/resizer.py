@@ -43,19 +43,16 @@ from burst.kits.pods.lifecycle.stuck_pods import delete_stuck
 from burst.kits.pods.names import (
     HOSTS,
     ID,
-    KUEUE_QUEUE,
     LEAVING,
     SPEC,
     Tags,
     first_of,
-    hosts_of,
     is_name,
-    leaving_of,
     spec_hash,
 )
 from burst.kits.pods.settings import PodSettings
-from burst.kits.pods.status.burst_objects import BurstObjects, BurstPart, is_incomplete
-from burst.kits.pods.status.pod_status import phase_of
+from burst.kits.pods.status.burst_objects import BurstObjects, BurstPart
+from burst.kits.pods.status.kept_object import KeptObject, kept
 from burst.kits.pods.template import pod
 from burst.kits.pods.template.render import render
 from burst.model.ranks import format_hostlist
@@ -81,6 +78,7 @@ class Resizer:
     ) -> None:
         self._cluster = cluster
         self._settings = settings
+        self._namespace = settings.namespace
         self._tags = tags
         self._creator = creator
         self._reaper = Reaper(cluster, settings, tags)
@@ -134,7 +132,7 @@ class Resizer:
             raise NotFound(f"nothing of {name} exists in namespace {namespace}")
         uid = main["metadata"]["uid"]
         others = (item for item in listed if item["metadata"]["uid"] != uid)
-        found = BurstObjects(name, (main, *others))
+        found = BurstObjects(name, tuple(map(kept, (main, *others))))
         if is_ending(main):
             raise Transient(f"{name} is being reaped", "wait for its end")
         if not found.is_complete:
@@ -151,8 +149,7 @@ class Resizer:
             )
 
     def _check_queue(self, spec: BurstSpec, found: BurstObjects) -> None:
-        parents = found.of(JOB.name, MINICLUSTER.name)
-        if any(KUEUE_QUEUE in labels_of(parent) for parent in parents):
+        if any(parent.queued for parent in found.of(JOB.name, MINICLUSTER.name)):
             raise SpecRefused(
                 f"{spec.burst_id} is in a queue of Kueue, which stops a Job whose size"
                 " is changed",
@@ -174,24 +171,24 @@ class Resizer:
         pods = [p for p in found.of(POD.name) if found.host_of(p) in leaving]
         for each in pods:
             # A Job that shrinks deletes only running pods, not those that have ended.
-            if phase_of(each) in _FINISHED and not is_ending(each):
-                self._cluster.delete(each, "Background")
-        delete_stuck(self._cluster, pods, now)
+            if each.phase in _FINISHED and not each.ending:
+                self._cluster.delete(each.reference(self._namespace), "Background")
+        delete_stuck(self._cluster, self._namespace, pods, now)
         there = {found.host_of(each) for each in pods}
         for parent in found.of(self._parent.name):
-            left = leaving_of(parent)
-            if left and there.isdisjoint(left) and not is_ending(parent):
+            left = parent.leaving
+            if left and there.isdisjoint(left) and not parent.ending:
                 noted: Manifest = {"annotations": {LEAVING: None}}
-                self._cluster.merge(parent, {"metadata": noted})
+                self._merge(parent, {"metadata": noted})
 
     def _cut(self, spec: BurstSpec, part: BurstPart) -> None:
         """Remove the last hosts from a part; their pods exist for a while."""
         count = len(spec.hosts) - part.first
         stay = _slice(spec, part.first, part.first + count)
         leave = part.hosts[count:]
-        (parent,) = (p for p in part.parents if hosts_of(p))
+        (parent,) = (p for p in part.parents if p.hosts)
         self._delete_services(spec, leave)
-        left = tuple(dict.fromkeys((*leaving_of(parent), *leave)))
+        left = tuple(dict.fromkeys((*parent.leaving, *leave)))
         noted = {
             SPEC: spec_hash(stay),
             HOSTS: format_hostlist(stay.hosts),
@@ -201,7 +198,10 @@ class Resizer:
         if self._parent == MINICLUSTER:
             size = {"size": count}
         change = {"metadata": {"annotations": noted}, "spec": size}
-        self._cluster.merge(parent, change)
+        self._merge(parent, change)
+
+    def _merge(self, parent: KeptObject, change: Manifest) -> None:
+        self._cluster.merge(parent.reference(self._namespace), change)
 
     def _delete_services(self, spec: BurstSpec, hosts: Collection[str]) -> None:
         """Delete the Services of `names`, so that another burst can make its own."""
@@ -222,7 +222,8 @@ class Resizer:
             names = ", ".join(sorted(late))
             raise Transient(f"{names}: removed by a shrink, and not ended yet")
         for part in found.parts:
-            started = self._parent == JOB and not any(map(is_incomplete, part.parents))
+            begun = not any(parent.incomplete for parent in part.parents)
+            started = self._parent == JOB and begun
             if part.first and not started:
                 end = part.first + len(part.hosts)
                 self._make(_slice(spec, part.first, end), part.first, now)
@@ -243,11 +244,10 @@ def _is_begun(name: str, found: BurstObjects, spec: BurstSpec) -> bool:
 
     A marker with other hosts is of an earlier growth that was not completed.
     """
-    named = [i for i in found.objects if i["kind"] != POD.name and name_of(i) == name]
+    named = [i for i in found.objects if i.kind != POD.name and i.name == name]
     more = spec.hosts[first_of(spec.burst_id, name) :]
     return not any(
-        i["kind"] != CONFIG_MAP.name or leaving_of(i) or hosts_of(i) != more
-        for i in named
+        i.kind != CONFIG_MAP.name or i.leaving or i.hosts != more for i in named
     )
 
 

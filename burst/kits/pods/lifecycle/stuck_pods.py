@@ -15,27 +15,27 @@ from collections.abc import Iterable
 
 from burst.errors import ProviderError
 from burst.kits.kube.cluster import Cluster
-from burst.kits.kube.kinds import NODE, Manifest, is_ending
-from burst.kits.pods.status.pod_status import seconds_of
+from burst.kits.kube.kinds import NODE
+from burst.kits.pods.status.kept_object import KeptObject, seconds_of
 
 # Seconds after the end of its grace period at which a pod is overdue. A kubelet ends a
 # pod within seconds of its grace period; clocks may differ.
 _OVERDUE_S = 60.0
 
 
-def is_overdue(pod: Manifest, now: float) -> bool:
+def is_overdue(pod: KeptObject, now: float) -> bool:
     """Return whether the pod should have ended at least _OVERDUE_S ago."""
-    ends = str(pod["metadata"].get("deletionTimestamp") or "")
-    return bool(ends) and now - seconds_of(ends) > _OVERDUE_S
-
-
-def node_of(pod: Manifest) -> str:
-    """Return the name of the pod's node; empty if it has none."""
-    return str((pod.get("spec") or {}).get("nodeName") or "")
+    ends = seconds_of(pod.metadata.deletion_timestamp)
+    return pod.ending and now - ends > _OVERDUE_S
 
 
 def delete_stuck(
-    cluster: Cluster, pods: Iterable[Manifest], now: float, *, force: bool = False
+    cluster: Cluster,
+    namespace: str,
+    pods: Iterable[KeptObject],
+    now: float,
+    *,
+    force: bool = False,
 ) -> None:
     """Delete the objects of pods that are being deleted, and overdue on dead nodes.
 
@@ -45,16 +45,16 @@ def delete_stuck(
     """
     dead: dict[str, bool] = {}
     for pod in pods:
-        if not is_ending(pod):
+        if not pod.ending:
             continue
-        node = node_of(pod)
+        node = pod.node
         if not force:
             if not (node and is_overdue(pod, now + cluster.ahead)):
                 continue
             if node not in dead:
                 dead[node] = _is_dead(cluster, node)
         if force or dead[node]:
-            cluster.delete(pod, "Background", grace=0)
+            cluster.delete(pod.reference(namespace), "Background", grace=0)
 
 
 def _is_dead(cluster: Cluster, name: str) -> bool:

@@ -8,15 +8,14 @@ from collections.abc import Mapping
 
 import msgspec
 
-from burst.decode import from_json
 from burst.kits.kube.cluster import Cluster
-from burst.kits.kube.kinds import KINDS, MINICLUSTER, POD, Kind, Manifest, Selection
+from burst.kits.kube.kinds import MINICLUSTER, POD, Kind, Selection
 from burst.kits.kube.watched_kind import Changes, WatchedKind
 from burst.kits.pods.lifecycle.reaper import METADATA_ONLY, kinds_of, may_exist
 from burst.kits.pods.names import ID, Tags
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.status.burst_objects import BurstObjects
-from burst.kits.pods.status.kept_fields import KeptObject
+from burst.kits.pods.status.kept_object import KeptObject
 from burst.model.burst import BurstId
 
 # The deletion time of a pod that was deleted without a grace period: the API server
@@ -28,18 +27,18 @@ _Key = tuple[str, str]
 
 
 class WatchedBursts:
-    """Keeps the objects as short JSON, and learns of their changes from watches."""
+    """Keeps the objects, and learns of their changes from watches."""
 
     def __init__(self, cluster: Cluster, settings: PodSettings, tags: Tags) -> None:
         self._cluster = cluster
         self._settings = settings
         self._labels = tags.labels()
         self._watched: dict[Kind, WatchedKind[KeptObject]] = {}
-        self._kept: dict[BurstId, dict[_Key, bytes]] = {}
+        self._kept: dict[BurstId, dict[_Key, KeptObject]] = {}
         self._burst_of: dict[_Key, BurstId] = {}
         self._versions: dict[_Key, int] = {}
         """The newest resource version that was read of each kept object."""
-        self._former: dict[BurstId, dict[_Key, bytes]] = {}
+        self._former: dict[BurstId, dict[tuple[str, int], KeptObject]] = {}
         """The last pod that is gone, for each `KeptObject.place`."""
         self._changed: set[BurstId] = set()
         """Bursts that changed since the last `refresh`."""
@@ -72,15 +71,13 @@ class WatchedBursts:
         return sorted(self._kept)
 
     def objects(self, burst: BurstId) -> BurstObjects:
-        """Return the objects of a burst, with the fields of `KeptObject`."""
-        kept, gone = self._kept[burst], self._former.get(burst, {})
-        found = BurstObjects(burst, tuple(_manifest(key, kept[key]) for key in kept))
-        former = {key: _manifest((POD.name, ""), gone[key]) for key in gone}
-        for key, pod in former.items():
+        """Return the objects of a burst."""
+        found = BurstObjects(burst, tuple(self._kept[burst].values()))
+        gone = self._former.get(burst, {})
+        for place, pod in list(gone.items()):
             if found.ending or found.host_of(pod) not in found.hosts:
-                del gone[key]  # the host left the burst, so the pod was not lost
-        left = tuple(pod for key, pod in former.items() if key in gone)
-        return msgspec.structs.replace(found, former=left)
+                del gone[place]  # the host left the burst, so the pod was not lost
+        return msgspec.structs.replace(found, former=tuple(gone.values()))
 
     def expect(self, burst: BurstId, *, anew: bool = False) -> None:
         """Note that the burst was provisioned, so that the next read includes it.
@@ -146,11 +143,10 @@ class WatchedBursts:
             return  # It has our labels but no burst's id, so it was not made by us.
         self._versions[key] = version
         # Without the version, an object that changed only in other fields is equal.
-        item.metadata.resource_version = ""
-        kept = msgspec.json.encode(item)
+        item.metadata.resource_version, item.kind = "", kind.name
         found = self._kept.setdefault(burst, {})
-        if found.get(key) != kept:
-            found[key] = kept
+        if found.get(key) != item:
+            found[key] = item
             self._burst_of[key] = burst
             self._changed.add(burst)
 
@@ -158,8 +154,7 @@ class WatchedBursts:
         burst = self._burst_of.get(key)
         if burst is None:
             return False
-        kept = from_json(self._kept[burst][key], KeptObject)
-        return kept.metadata.uid == item.metadata.uid
+        return self._kept[burst][key].metadata.uid == item.metadata.uid
 
     def _drop(self, key: _Key, last: KeptObject | None = None) -> None:
         """Forget an object; `last` is its state when it was deleted, if known."""
@@ -167,20 +162,13 @@ class WatchedBursts:
         self._versions.pop(key, None)
         if burst is None:
             return
-        kept = self._kept[burst].pop(key)
+        pod = last or self._kept[burst][key]
+        del self._kept[burst][key]
         if key[0] == POD.name:
-            pod = last or from_json(kept, KeptObject)
-            if last is not None and not last.metadata.deletion_timestamp:
-                pod.metadata.deletion_timestamp = _AT_ONCE
-            gone = self._former.setdefault(burst, {})
-            gone[pod.place] = msgspec.json.encode(pod)
+            if last is not None and not last.ending:
+                last.metadata.deletion_timestamp = _AT_ONCE
+            self._former.setdefault(burst, {})[pod.place] = pod
         if not self._kept[burst]:
             del self._kept[burst]
             self._former.pop(burst, None)
         self._changed.add(burst)
-
-
-def _manifest(key: _Key, kept: bytes) -> Manifest:
-    found: Manifest = msgspec.json.decode(kept)
-    kind = KINDS[key[0]]
-    return {"spec": {}, **found, "apiVersion": kind.api, "kind": kind.name}

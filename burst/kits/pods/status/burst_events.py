@@ -15,7 +15,7 @@ from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.kinds import EVENT, JOB, MINICLUSTER, Manifest
 from burst.kits.pods.settings import PodSettings
 from burst.model.burst import BurstId
-from burst.model.event import Event
+from burst.model.event import PROBLEMS, Event
 from burst.model.finding import Finding, note, ok
 
 _REASONS = {
@@ -27,7 +27,6 @@ _REASONS = {
 }
 """Reasons by the name of the event; for other names the reason is `Burst` and the
 capitalized name."""
-_WARNINGS = frozenset({"lost", "reclaimed", "exception", "overdue", "quarantine"})
 _MOST = 1000
 # maxLength of an event's message (events.k8s.io).
 _LONGEST = 1024
@@ -64,7 +63,7 @@ class BurstEvents:
                 "involvedObject": about,
                 "reason": _REASONS.get(name, f"Burst{name.capitalize()}"),
                 "message": text[:_LONGEST],
-                "type": "Warning" if name in _WARNINGS else "Normal",
+                "type": "Warning" if name in PROBLEMS else "Normal",
                 "source": {"component": "burst"},
                 "firstTimestamp": when,
                 "lastTimestamp": when,

@@ -14,25 +14,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from burst.kits.kube.kinds import (
-    JOB,
-    MINICLUSTER,
-    POD,
-    Manifest,
-    annotations_of,
-    is_ending,
-    labels_of,
-    name_of,
-)
-from burst.kits.pods.names import (
-    ID,
-    INDEX,
-    SPEC,
-    STARTED,
-    first_of,
-    hosts_of,
-    leaving_of,
-)
+from burst.kits.kube.kinds import JOB, MINICLUSTER, POD
+from burst.kits.pods.names import first_of
+from burst.kits.pods.status.kept_object import KeptObject
 from burst.model.burst import BurstId
 
 
@@ -44,35 +28,35 @@ class BurstPart(msgspec.Struct, frozen=True):
     first: int
     """How many hosts of the burst precede those of the part; 0 for the main part."""
     hosts: tuple[str, ...]
-    parents: tuple[Manifest, ...]
+    parents: tuple[KeptObject, ...]
     """Its Job, its MiniCluster or both."""
-    pods: tuple[Manifest, ...]
-    former: tuple[Manifest, ...] = ()
+    pods: tuple[KeptObject, ...]
+    former: tuple[KeptObject, ...] = ()
     """The pods of its hosts in `BurstObjects.former`."""
 
     @property
     def deleted(self) -> bool:
         """Whether its Job or MiniCluster is gone or being deleted."""
-        clusters = [item for item in self.parents if item["kind"] == MINICLUSTER.name]
-        return not self.parents or any(map(is_ending, clusters or self.parents))
+        clusters = [item for item in self.parents if item.kind == MINICLUSTER.name]
+        return not self.parents or any(p.ending for p in clusters or self.parents)
 
     @property
-    def jobs(self) -> list[Manifest]:
+    def jobs(self) -> list[KeptObject]:
         """Its Job, if there is one."""
-        return [item for item in self.parents if item["kind"] == JOB.name]
+        return [item for item in self.parents if item.kind == JOB.name]
 
 
 class BurstObjects(msgspec.Struct, frozen=True):
     """All objects of one burst, as they were listed."""
 
     id: BurstId
-    objects: tuple[Manifest, ...]
-    former: tuple[Manifest, ...] = ()
+    objects: tuple[KeptObject, ...]
+    former: tuple[KeptObject, ...] = ()
     """The last pod of each host that is gone, as it was last seen, if known."""
 
-    def of(self, *kinds: str) -> list[Manifest]:
+    def of(self, *kinds: str) -> list[KeptObject]:
         """Return the objects of these kinds."""
-        return [item for item in self.objects if item["kind"] in kinds]
+        return [item for item in self.objects if item.kind in kinds]
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -84,17 +68,17 @@ class BurstObjects(msgspec.Struct, frozen=True):
         """The main part, and the parts of growths that are not being deleted."""
         found = [self._part(self.id, 0, self._main_hosts, self._main)]
         for parent in self._growths:
-            if not is_ending(parent):
-                name, hosts = name_of(parent), hosts_of(parent)
-                parents = [p for p in self._parents if name_of(p) == name]
+            if not parent.ending:
+                name, hosts = parent.name, parent.hosts
+                parents = [p for p in self._parents if p.name == name]
                 found.append(self._part(name, first_of(self.id, name), hosts, parents))
         return tuple(sorted(found, key=lambda part: part.first))
 
     @property
     def leaving(self) -> tuple[str, ...]:
         """The hosts that leave the burst by a shrink, and still have an object."""
-        told = [host for item in self.objects for host in leaving_of(item)]
-        told += [host for item in self._growths for host in hosts_of(item)]
+        told = [host for item in self.objects for host in item.leaving]
+        told += [host for item in self._growths for host in item.hosts]
         told += [self.host_of(pod) for pod in self.of(POD.name)]
         stay = set(self.hosts)
         return tuple(h for h in dict.fromkeys(told) if h and h not in stay)
@@ -102,15 +86,15 @@ class BurstObjects(msgspec.Struct, frozen=True):
     @property
     def growths(self) -> tuple[str, ...]:
         """The names of the growths that have an object other than a pod."""
-        named = (name_of(i) for i in self.objects if i["kind"] != POD.name)
+        named = (i.name for i in self.objects if i.kind != POD.name)
         return tuple(sorted({name for name in named if first_of(self.id, name)}))
 
     @property
     def ending(self) -> bool:
         """Whether the burst is being reaped, which deletes all its parts."""
-        if not all(map(is_ending, self._growths)):
+        if not all(growth.ending for growth in self._growths):
             return False
-        return any(map(is_ending, self._main or self._parents or self.objects))
+        return any(o.ending for o in self._main or self._parents or self.objects)
 
     @property
     def is_complete(self) -> bool:
@@ -119,15 +103,15 @@ class BurstObjects(msgspec.Struct, frozen=True):
         Its Job or MiniCluster was made and started; it may be gone if a growth exists.
         """
         made = bool(self._main or self._growths)
-        return made and not any(map(is_incomplete, self._main))
+        return made and not any(parent.incomplete for parent in self._main)
 
-    def host_of(self, pod: Manifest) -> str:
+    def host_of(self, pod: KeptObject) -> str:
         """Return the host that a pod was made for; empty if that is not known."""
-        hosts, index = hosts_of(pod) or self._main_hosts, index_of(pod)
+        hosts, index = pod.hosts or self._main_hosts, pod.index
         return hosts[index] if 0 <= index < len(hosts) else ""
 
     def _part(
-        self, name: str, first: int, hosts: tuple[str, ...], parents: list[Manifest]
+        self, name: str, first: int, hosts: tuple[str, ...], parents: list[KeptObject]
     ) -> BurstPart:
         own = set(hosts)
         pods = tuple(pod for pod in self.of(POD.name) if self.host_of(pod) in own)
@@ -135,12 +119,12 @@ class BurstObjects(msgspec.Struct, frozen=True):
         return BurstPart(name, first, hosts, tuple(parents), pods, former)
 
     @property
-    def _parents(self) -> list[Manifest]:
+    def _parents(self) -> list[KeptObject]:
         return self.of(JOB.name, MINICLUSTER.name)
 
     @property
-    def _main(self) -> list[Manifest]:
-        return [item for item in self._parents if not first_of(self.id, name_of(item))]
+    def _main(self) -> list[KeptObject]:
+        return [item for item in self._parents if not first_of(self.id, item.name)]
 
     @property
     def _main_hosts(self) -> tuple[str, ...]:
@@ -149,43 +133,22 @@ class BurstObjects(msgspec.Struct, frozen=True):
         If the burst has grown, the other objects are pods, which may be of a growth;
         the hosts of growths are left out.
         """
-        others = (o for o in self.objects if not first_of(self.id, name_of(o)))
-        grown = {host for parent in self._growths for host in hosts_of(parent)}
-        found = map(hosts_of, [*self._main, *others])
+        others = (o for o in self.objects if not first_of(self.id, o.name))
+        grown = {host for parent in self._growths for host in parent.hosts}
+        found = (each.hosts for each in (*self._main, *others))
         return next((hosts for hosts in found if hosts and not grown & {*hosts}), ())
 
     @property
-    def _growths(self) -> list[Manifest]:
+    def _growths(self) -> list[KeptObject]:
         """Return the Jobs or MiniClusters that we made for growths."""
-        parents = [p for p in self._parents if first_of(self.id, name_of(p))]
-        return [parent for parent in parents if hosts_of(parent)]
+        parents = [p for p in self._parents if first_of(self.id, p.name)]
+        return [parent for parent in parents if parent.hosts]
 
 
-def group_by_burst(objects: Iterable[Manifest]) -> list[BurstObjects]:
+def group_by_burst(objects: Iterable[KeptObject]) -> list[BurstObjects]:
     """Return the bursts to which the objects belong, in the order of their ids."""
-    by_id: dict[str, list[Manifest]] = defaultdict(list)
+    by_id: dict[str, list[KeptObject]] = defaultdict(list)
     for item in objects:
-        by_id[labels_of(item).get(ID, "")].append(item)
+        by_id[item.burst].append(item)
     # Objects with our labels but without a burst's id were not made by us.
     return [BurstObjects(BurstId(i), tuple(by_id[i])) for i in sorted(by_id) if i]
-
-
-def is_incomplete(parent: Manifest) -> bool:
-    """Return whether a Job of ours was not started, as what it mounts may be missing.
-
-    It is false for a Job of the Flux Operator, which has no annotations of ours.
-    """
-    noted = annotations_of(parent)
-    ours = parent["kind"] == JOB.name and SPEC in noted
-    return ours and STARTED not in noted and is_suspended(parent)
-
-
-def is_suspended(parent: Manifest) -> bool:
-    """Return whether a Job is suspended, so that it makes no pods."""
-    return bool((parent.get("spec") or {}).get("suspend"))
-
-
-def index_of(pod: Manifest) -> int:
-    """Return the pod's completion index, which is a label since Kubernetes 1.28."""
-    text = labels_of(pod).get(INDEX) or annotations_of(pod).get(INDEX, "")
-    return int(text) if text.isdigit() else -1

@@ -14,9 +14,7 @@ import msgspec
 
 from burst.errors import ProviderError
 from burst.kits.join_errors import has_joined
-from burst.kits.kube.kinds import Manifest, name_of
-from burst.kits.pods.status.pod_status import seconds_of
-from burst.kits.pods.template.containers import container_of, container_status_of
+from burst.kits.pods.status.kept_object import KeptObject, seconds_of
 
 
 class ContainerLog(msgspec.Struct, frozen=True):
@@ -30,25 +28,21 @@ class ContainerLog(msgspec.Struct, frozen=True):
     """When the broker was started, in seconds since the epoch; 0 if it does not run."""
 
 
-def log_of(pod: Manifest) -> ContainerLog:
+def log_of(pod: KeptObject) -> ContainerLog:
     """Return the present log of the broker in a pod."""
-    status = container_status_of(pod)
-    running = (status.get("state") or {}).get("running") or {}
+    broker = pod.broker
+    running = broker.state.running
     return ContainerLog(
-        key=f"{pod['metadata'].get('uid', '')}/{status.get('restartCount', 0)}",
-        pod=name_of(pod),
-        container=str(container_of(pod).get("name", "")),
-        started=seconds_of(running.get("startedAt") or ""),
+        key=f"{pod.metadata.uid}/{broker.restart_count}",
+        pod=pod.name,
+        container=pod.container.name,
+        started=seconds_of(running.started_at) if running else 0.0,
     )
 
 
-def running_logs(pods: Iterable[Manifest]) -> tuple[ContainerLog, ...]:
+def running_logs(pods: Iterable[KeptObject]) -> tuple[ContainerLog, ...]:
     """Return the logs of the pods whose brokers run."""
-    return tuple(
-        log_of(pod)
-        for pod in pods
-        if "running" in (container_status_of(pod).get("state") or {})
-    )
+    return tuple(log_of(pod) for pod in pods if pod.broker.state.running)
 
 
 class EndedLogs:

@@ -10,31 +10,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from burst.kits.join_errors import explain_log
-from burst.kits.kube.kinds import JOB, MINICLUSTER, POD, Manifest, is_ending, name_of
-from burst.kits.pods.lifecycle.stuck_pods import is_overdue, node_of
-from burst.kits.pods.status.autoscaler import note_autoscaler
-from burst.kits.pods.status.burst_objects import (
-    BurstObjects,
-    BurstPart,
-    is_incomplete,
-    is_suspended,
-)
+from burst.kits.kube.kinds import JOB, MINICLUSTER, POD
+from burst.kits.pods.lifecycle.stuck_pods import is_overdue
+from burst.kits.pods.status.burst_objects import BurstObjects, BurstPart
+from burst.kits.pods.status.kept_object import KeptObject, seconds_of
 from burst.kits.pods.status.pod_status import (
     STARTING,
     WAITS,
     PodStatus,
+    has_ended,
     last_words,
-    made_at,
-    phase_of,
-    seconds_of,
     why_not_started,
 )
 from burst.kits.pods.status.queueing import words_of_kueue, words_of_volcano
-from burst.kits.pods.status.reclaim import follower_status, has_ended, note_preemption
+from burst.kits.pods.status.reclaim import follower_status, note_preemption
 from burst.kits.pods.status.warnings import (
     Hindrance,
     Warnings,
     hindrance_of,
+    note_autoscaler,
     why_starting,
 )
 from burst.kits.shorten import shorten
@@ -59,20 +53,20 @@ def followers(found: BurstObjects) -> dict[str, tuple[PodStatus, str]]:
 
     The name is empty for a follower without a pod. Hosts that leave are left out.
     """
-    pods: dict[str, list[Manifest]] = defaultdict(list)
-    former: dict[str, list[Manifest]] = defaultdict(list)
+    pods: dict[str, list[KeptObject]] = defaultdict(list)
+    former: dict[str, list[KeptObject]] = defaultdict(list)
     for pod in found.of(POD.name):
         pods[found.host_of(pod)].append(pod)
     for pod in found.former:
         former[found.host_of(pod)] = [pod]
-    stopped = [part for part in found.parts if any(map(is_suspended, part.jobs))]
+    stopped = [part for part in found.parts if any(j.suspended for j in part.jobs)]
     suspended = {host for part in stopped for host in part.hosts}
     said: dict[str, tuple[PodStatus, str]] = {}
     for host in found.hosts:
         best = max(pods[host], key=_liveness, default=None)
         ended = [*former[host], *filter(has_ended, pods[host])]
         status = follower_status(best, ended, suspended=host in suspended)
-        said[host] = status, name_of(best) if best else ""
+        said[host] = status, best.name if best else ""
     return said
 
 
@@ -124,7 +118,7 @@ def _judge(
     if part.deleted:
         seen = _failed(part.hosts, f"{part.name} was deleted, and not by burst")
         return msgspec.structs.replace(seen, deleted=True)
-    pods = {name_of(item): item for item in part.pods}
+    pods = {item.name: item for item in part.pods}
     words = {}
     for index, host in enumerate(part.hosts):
         word, name = said[host]
@@ -140,7 +134,7 @@ def _judge(
             for host, word in words.items()
         }
         return _PartStatus(words, failed)
-    if any(map(is_incomplete, part.parents)):
+    if any(parent.incomplete for parent in part.parents):
         return _PartStatus(words, "its growth is not complete; resize it again")
     hindrance = _hindrance(part, warnings)
     if hindrance and hindrance.follower:
@@ -177,7 +171,7 @@ def _status(
         worst = ((h, w) for h, w in words.items() if w.phase is phase and w.why)
         why = next((f"{host} {word.why}" for host, word in worst), "")
     told = [part.failure for part in parts if part.failure is not Failure.OTHER]
-    there = (p for p in found.of(POD.name) if node_of(p) and not has_ended(p))
+    there = (p for p in found.of(POD.name) if p.node and not has_ended(p))
     placed = set(map(found.host_of, there))
     stay = tuple(
         FollowerStatus(
@@ -213,7 +207,7 @@ def _failure(phase: Phase, words: Iterable[PodStatus]) -> Failure:
 def _ending(found: BurstObjects, now: float) -> BurstStatus:
     pods = found.of(POD.name)
     left = [host for host in dict.fromkeys(map(found.host_of, pods)) if host]
-    kinds = sorted({item["kind"] for item in found.objects})
+    kinds = sorted({item.kind for item in found.objects})
     why = f"not gone yet: {len(left)} pods; objects of kind {', '.join(kinds)}"
     advice = f": `burst down --force {found.id}` does not wait for it"
     if late := _overdue(pods, now, advice):
@@ -229,29 +223,28 @@ def _ending(found: BurstObjects, now: float) -> BurstStatus:
     )
 
 
-def _overdue(pods: Iterable[Manifest], now: float, advice: str = "") -> str:
+def _overdue(pods: Iterable[KeptObject], now: float, advice: str = "") -> str:
     """Return which pod does not end, and why; empty if there is none.
 
     One whose node may be dead comes first. For that one, `advice` is added.
     """
-    overdue = (pod for pod in pods if node_of(pod) and is_overdue(pod, now))
+    overdue = (pod for pod in pods if pod.node and is_overdue(pod, now))
     late = min(overdue, key=_is_kept, default=None)
     if late is None:
         return ""
     if _is_kept(late):
-        kept = ", ".join(late["metadata"]["finalizers"])
+        kept = ", ".join(late.metadata.finalizers)
         return (
-            f"{name_of(late)} has ended, but its finalizers keep it ({kept}): what has"
+            f"{late.name} has ended, but its finalizers keep it ({kept}): what has"
             " set them, or a person, has to remove them"
         )
-    node = node_of(late)
-    return f"{name_of(late)} should have ended, so its node {node} may be dead{advice}"
+    node = late.node
+    return f"{late.name} should have ended, so its node {node} may be dead{advice}"
 
 
-def _is_kept(pod: Manifest) -> bool:
+def _is_kept(pod: KeptObject) -> bool:
     """Return whether only its finalizers keep the object of a pod that has ended."""
-    finalizers = pod["metadata"].get("finalizers")
-    return bool(finalizers) and phase_of(pod) in ("Failed", "Succeeded")
+    return bool(pod.metadata.finalizers) and pod.phase in ("Failed", "Succeeded")
 
 
 def _completed(
@@ -278,17 +271,17 @@ def _completed(
 def _failures(part: BurstPart) -> Iterator[str]:
     """Yield why a Job will make no more pods."""
     for job in part.jobs:
-        for condition in (job.get("status") or {}).get("conditions") or []:
-            if condition.get("status") != "True":
+        for condition in job.status.conditions:
+            if condition.status != "True":
                 continue
-            if condition.get("reason") == "DeadlineExceeded":
+            if condition.reason == "DeadlineExceeded":
                 yield "its lease is over, and Kubernetes has ended it"
-            elif condition.get("type") in ("Failed", "FailureTarget"):
+            elif condition.type in ("Failed", "FailureTarget"):
                 yield shorten(
-                    f"its Job has failed: {condition.get('reason', '')}:"
-                    f" {condition.get('message', '')}"
+                    f"its Job has failed: {condition.reason or ''}:"
+                    f" {condition.message or ''}"
                 )
-            elif condition.get("type") == "Complete":
+            elif condition.type == "Complete":
                 yield f"all brokers of Job {part.name} have ended"
 
 
@@ -300,10 +293,11 @@ def _hindrance(part: BurstPart, warnings: Warnings) -> Hindrance | None:
         why = "the Flux Operator has not made its Job yet; check that it runs"
         return Hindrance(why, "other")
     job = part.jobs[0]
-    if is_suspended(job):
+    if job.suspended:
         told = words_of_kueue(job, warnings)
         why = f"{_QUEUED}; {told.text}" if told.text else _QUEUED
-        since = _suspended_since(job)
+        stopped = job.condition("Suspended").last_transition_time
+        since = seconds_of(stopped) or math.inf
         return Hindrance(why, "queued", since, told.text, told.preempted)
     return hindrance_of(job, part.pods, warnings)
 
@@ -322,16 +316,6 @@ def _note_gang(word: PodStatus, part: BurstPart, warnings: Warnings) -> PodStatu
     if not told or word.why != WAITS:
         return word
     return msgspec.structs.replace(word, why=f"{word.why}; {told}")
-
-
-def _suspended_since(job: Manifest) -> float:
-    conditions = (job.get("status") or {}).get("conditions") or []
-    times = (
-        str(condition.get("lastTransitionTime", ""))
-        for condition in conditions
-        if condition.get("type") == "Suspended"
-    )
-    return seconds_of(next(times, "")) or math.inf
 
 
 def _starved(
@@ -355,7 +339,7 @@ def _starved(
     return _PartStatus(failed, why, Failure.CAPACITY)
 
 
-def _liveness(pod: Manifest) -> tuple[bool, float]:
+def _liveness(pod: KeptObject) -> tuple[bool, float]:
     """Return the sort key of pods of one host: live pods last, newer pods later."""
-    lives = phase_of(pod) in ("Pending", "Running") and not is_ending(pod)
-    return lives, made_at(pod)
+    lives = pod.phase in ("Pending", "Running") and not pod.ending
+    return lives, pod.made_at

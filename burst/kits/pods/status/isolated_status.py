@@ -6,30 +6,17 @@ from __future__ import annotations
 import msgspec
 
 from burst.decode import from_json
-from burst.kits.kube.kinds import (
-    JOB,
-    POD,
-    Manifest,
-    annotations_of,
-    is_ending,
-    name_of,
-)
-from burst.kits.pods.names import PROGRAM
+from burst.kits.kube.kinds import JOB, POD
 from burst.kits.pods.settings import PodSettings
-from burst.kits.pods.status.burst_objects import BurstObjects, index_of
+from burst.kits.pods.status.burst_objects import BurstObjects
+from burst.kits.pods.status.kept_object import ContainerStatus, KeptObject, Terminated
 from burst.kits.pods.status.pod_status import (
     disruption_of,
     end_of_init,
     end_words,
     last_words,
-    phase_of,
 )
 from burst.kits.pods.template import isolated
-from burst.kits.pods.template.containers import (
-    container_status_of,
-    first_unready_init,
-    state_of,
-)
 from burst.model.ranks import parse_idset
 from burst.provider import OUTPUT_MOST, BurstStatus, Failure, InstanceStatus, Phase
 
@@ -40,33 +27,35 @@ class _Result(msgspec.Struct, frozen=True):
 
 def program_of(found: BurstObjects) -> str:
     """Return the kind of program of an isolated burst; empty for a joined burst."""
-    said = (annotations_of(item).get(PROGRAM, "") for item in found.objects)
+    said = (each.metadata.annotations.program for each in found.objects)
     return next(filter(None, said), "")
 
 
-def lead_pod(found: BurstObjects) -> Manifest | None:
+def lead_pod(found: BurstObjects) -> KeptObject | None:
     """Return the pod of the instance's lead; None if there is none.
 
     Its Job makes that pod only once.
     """
-    return next((pod for pod in found.of(POD.name) if index_of(pod) == 0), None)
+    return next((pod for pod in found.of(POD.name) if pod.index == 0), None)
 
 
 def exit_status_of(found: BurstObjects) -> int | None:
     """Return the program's exit status; None if it runs, or if it is not known."""
     pod = lead_pod(found)
-    ended = state_of(pod).get("terminated") or {} if pod else {}
+    ended = pod.broker.state.terminated if pod else None
+    if ended is None:
+        return None
     if program_of(found) != "job":
         # Other programs write no result: a user has shut the instance down, or it
         # failed.
-        return ended.get("exitCode")
+        return ended.exit_code
     try:
-        return from_json(ended.get("message", ""), _Result).exit_status
+        return from_json(ended.message, _Result).exit_status
     except msgspec.MsgspecError:
         return None
 
 
-def failed_pod(found: BurstObjects) -> Manifest | None:
+def failed_pod(found: BurstObjects) -> KeptObject | None:
     """Return the pod that failed: the lead's, or another before the lead is ready.
 
     It is None if no pod has failed.
@@ -127,16 +116,16 @@ def _failure(found: BurstObjects, log: str) -> str:
     if pod is not None:
         disrupted = disruption_of(pod)
         if disrupted:
-            return f"{name_of(pod)} {disrupted}"
-        if is_ending(pod):
-            return f"{name_of(pod)} was deleted before it had a result"
-        ended = state_of(pod).get("terminated") or {}
-        before = end_of_init(first_unready_init(pod) or {})
+            return f"{pod.name} {disrupted}"
+        if pod.ending:
+            return f"{pod.name} was deleted before it had a result"
+        ended = pod.broker.state.terminated
+        before = end_of_init(pod.unready_init or ContainerStatus())
         if before and not ended:
-            return f"{name_of(pod)} ended without a result: {before}"
-        how = end_words(pod, ended)
+            return f"{pod.name} ended without a result: {before}"
+        how = end_words(pod, ended or Terminated())
         words = last_words(log) or "its log is empty"
-        return f"{name_of(pod)} ended without a result: {how}: {words}"
+        return f"{pod.name} ended without a result: {how}: {words}"
     if _is_lead_counted(found):
         return "the pod of its lead was deleted before it had a result"
     return ""
@@ -150,49 +139,50 @@ def _is_only_leaving(found: BurstObjects, base: BurstStatus) -> bool:
     may end before its pod is Ready.
     """
     lead = lead_pod(found)
-    running = lead is not None and "running" in state_of(lead) and not is_ending(lead)
-    if base.phase is not Phase.FAILED or lead is None or not running:
+    if base.phase is not Phase.FAILED or lead is None:
         return False
-    begun = {index_of(pod) for pod in found.of(POD.name) if _has_begun(pod)}
+    if lead.ending or not lead.broker.state.running:
+        return False
+    begun = {pod.index for pod in found.of(POD.name) if _has_begun(pod)}
     return _is_ready(lead) or len(begun) == len(found.hosts)
 
 
 def _is_lead_counted(found: BurstObjects) -> bool:
     """Tell whether the Job counts the lead's pod as ended, but the pod is gone."""
     for made in found.of(JOB.name):
-        status = made.get("status") or {}
-        for key in ("completedIndexes", "failedIndexes"):
-            if 0 in parse_idset(status.get(key) or ""):
+        for indices in (made.status.completed_indexes, made.status.failed_indexes):
+            if 0 in parse_idset(indices):
                 return lead_pod(found) is None
     return False
 
 
-def _access(found: BurstObjects, lead: Manifest | None, settings: PodSettings) -> str:
+def _access(found: BurstObjects, lead: KeptObject | None, settings: PodSettings) -> str:
     if lead is None:
         return ""
-    command = isolated.access(settings.namespace, name_of(lead), settings)
+    command = isolated.access(settings.namespace, lead.name, settings)
     if program_of(found) == "service":
         return f"{isolated.address(found.id, settings)} (and {command})"
     return command
 
 
-def _is_ready(pod: Manifest) -> bool:
+def _is_ready(pod: KeptObject) -> bool:
     """Return whether the broker of the pod is ready; other containers do not count."""
-    return bool(container_status_of(pod).get("ready"))
+    return pod.broker.ready
 
 
-def _has_begun(pod: Manifest) -> bool:
-    return "running" in state_of(pod) or _has_ended(pod)
+def _has_begun(pod: KeptObject) -> bool:
+    return pod.broker.state.running is not None or _has_ended(pod)
 
 
-def _has_ended(pod: Manifest) -> bool:
+def _has_ended(pod: KeptObject) -> bool:
     """Return whether the broker of the pod has ended; it is not started again.
 
     If the node failed, only the phase of the pod may tell it.
     """
-    return "terminated" in state_of(pod) or phase_of(pod) in ("Failed", "Succeeded")
+    ended = pod.broker.state.terminated is not None
+    return ended or pod.phase in ("Failed", "Succeeded")
 
 
-def _has_failed(pod: Manifest) -> bool:
-    ended = state_of(pod).get("terminated") or {}
-    return bool(ended.get("exitCode")) or phase_of(pod) == "Failed"
+def _has_failed(pod: KeptObject) -> bool:
+    ended = pod.broker.state.terminated
+    return bool(ended and ended.exit_code) or pod.phase == "Failed"

@@ -13,7 +13,7 @@ import msgspec
 
 from burst.errors import ProviderError
 from burst.kits.kube.cluster import Cluster
-from burst.kits.kube.kinds import POD, name_of
+from burst.kits.kube.kinds import POD
 from burst.kits.pods.lifecycle.watched_bursts import WatchedBursts
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.status.burst_objects import BurstObjects
@@ -140,7 +140,7 @@ class Observer:
 
         It is empty if no broker has crashed.
         """
-        pods = {name_of(pod): pod for pod in burst.of(POD.name)}
+        pods = {pod.name: pod for pod in burst.of(POD.name)}
         for word, name in followers(burst).values():
             if word.crashed:
                 return {name: self._tail(log_of(pods[name]))}

@@ -10,7 +10,7 @@ from burst.kits.kube.kinds import JOB, Manifest, annotations_of, labels_of
 from burst.kits.pods.lifecycle.reaper import find_ours
 from burst.kits.pods.names import ID, LEASE, OWNER, PROVIDER
 from burst.kits.pods.settings import PodSettings
-from burst.kits.pods.status.pod_status import seconds_of
+from burst.kits.pods.status.kept_object import seconds_of
 from burst.kits.resource_tags import parse_seconds
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, ok, wrong

@@ -1,24 +1,28 @@
 # SPDX-License-Identifier: MIT
 """Determines the status of a follower from the status of its pod.
 
-Sources: the Kubernetes documentation, "Pod Lifecycle" and "Disruptions".
+Sources: the Kubernetes documentation, "Pod Lifecycle" and "Disruptions" (pod
+disruption conditions), "Pod Priority and Preemption", and KEP-2000 (graceful node
+shutdown).
 """
 
 from __future__ import annotations
 
 import re
-from datetime import datetime
 
 import msgspec
 
 from burst.kits.join_errors import main_lines
-from burst.kits.kube.kinds import Manifest, is_ending
-from burst.kits.pods.template.commands import PRE_FAILED
-from burst.kits.pods.template.containers import (
-    container_of,
-    container_status_of,
-    first_unready_init,
+from burst.kits.pods.status.kept_object import (
+    Condition,
+    ContainerState,
+    ContainerStatus,
+    ContainerWaiting,
+    KeptObject,
+    Terminated,
+    seconds_of,
 )
+from burst.kits.pods.template.commands import PRE_FAILED
 from burst.kits.shorten import shorten
 from burst.model.decision import exact_moment
 from burst.provider import Phase
@@ -37,6 +41,27 @@ _UNSCHEDULED = {
 _GANG = re.compile(r"\bin gang\b|pod group is not ready")
 _TAINT = "untolerated taint"
 _TOLERATE = "`tolerations` in `pod` let followers onto nodes with a taint"
+PREEMPTION = "was preempted by pods of a higher priority"
+# By the reason of the end of a whole pod: how it ended, and what was taken from it.
+# place: by other pods. node: it is tainted or drained, as before it is taken away, or
+# is gone. shutdown: the kubelet also gives these reasons for lack of memory or disk;
+# in a graceful shutdown its message has "in response to imminent node shutdown".
+_ENDS = {
+    "PreemptionByScheduler": (PREEMPTION, "place"),
+    "Preempting": (PREEMPTION, "place"),
+    "DeletionByTaintManager": ("was evicted from a node with a new taint", "node"),
+    "EvictionByEvictionAPI": ("was evicted, as when a node is drained", "node"),
+    "TerminationByKubelet": ("was ended by its node", "shutdown"),
+    "Terminated": ("was ended with its node", "shutdown"),
+    "NodeShutdown": ("was ended with its node", "shutdown"),
+    "Shutdown": ("was ended with its node", "shutdown"),
+    "Evicted": ("was evicted by its node", ""),
+    "DeletionByPodGC": ("was lost with its node", "node"),
+    "NodeLost": ("was lost with its node", "node"),
+}
+FOLLOWS_S = 60.0
+"""Seconds from the end of a pod to the next pod, at most: it is made once the previous
+pod has ended, which takes at most its grace period."""
 # The last lines to report: a broker that cannot join logs its shutdown after the
 # reason.
 _LAST_LINES = 8
@@ -72,67 +97,50 @@ class PodStatus(msgspec.Struct, frozen=True):
 _ENDED = PodStatus(Phase.FAILED, "its broker has ended", crashed=True)
 
 
-def pod_status_of(pod: Manifest) -> PodStatus:
+def pod_status_of(pod: KeptObject) -> PodStatus:
     """Return the status of the follower in the pod."""
-    phase = phase_of(pod)
-    if is_ending(pod) or phase == "Failed":
+    if has_ended(pod):
         # The Job makes another pod in its place, unless the Job itself ends.
         return PodStatus(Phase.PENDING, disruption_of(pod) or "is ending")
-    if phase == "Succeeded":
+    if pod.phase == "Succeeded":
         return _ENDED
     # Only the broker's container counts; others may end, fail and be restarted.
-    container = container_status_of(pod)
-    state = container.get("state") or {}
-    restarts = container.get("restartCount", 0)
-    if restarts or "terminated" in state:
-        return _restarted(pod, container, restarts)
-    if "running" in state:
+    broker = pod.broker
+    if broker.restart_count or broker.state.terminated:
+        return _restarted(pod, broker)
+    if broker.state.running:
         return PodStatus(Phase.RUNNING)
-    unready = first_unready_init(pod)
+    unready = pod.unready_init
     if unready is not None:
         return _initializing(pod, unready)
-    return _pending(pod, state.get("waiting") or {})
+    return _pending(pod, broker.state)
 
 
-def _initializing(pod: Manifest, init: Manifest) -> PodStatus:
+def has_ended(pod: KeptObject) -> bool:
+    """Tell whether a whole pod is being deleted or has failed."""
+    return pod.ending or pod.phase == "Failed"
+
+
+def _initializing(pod: KeptObject, init: ContainerStatus) -> PodStatus:
     """Return the status of a pod whose broker waits for an init container.
 
     The Flux Operator adds an init container with an image of its own.
     """
-    state = init.get("state") or {}
-    if "running" in state:
-        words = f"waits for its init container {init.get('name')}"
+    if init.state.running:
+        words = f"waits for its init container {init.name}"
         return PodStatus(Phase.PENDING, words)
     if words := end_of_init(init):
         return PodStatus(Phase.PENDING, words)
-    return _pending(pod, state.get("waiting") or {}, init.get("image", ""))
+    return _pending(pod, init.state, init.image)
 
 
-def end_of_init(init: Manifest) -> str:
+def end_of_init(init: ContainerStatus) -> str:
     """Return how an init container ended, by its status; empty if it did not."""
-    states = ((init.get(key) or {}).get("terminated") for key in ("state", "lastState"))
-    ended = next(filter(None, states), None)
+    ended = init.state.terminated or init.last_state.terminated
     if ended is None:
         return ""
-    code = ended.get("exitCode", "unknown")
-    words = f"its init container {init.get('name')} ended with exit status {code}"
-    message = ended.get("message")
-    return shorten(f"{words}: {message}" if message else words)
-
-
-def seconds_of(time: str) -> float:
-    """Return a time of Kubernetes in seconds since the epoch; 0 for an empty one."""
-    return datetime.fromisoformat(time).timestamp() if time else 0.0
-
-
-def made_at(manifest: Manifest) -> float:
-    """Return when an object was made, in seconds since the epoch; 0 if not known."""
-    return seconds_of(manifest["metadata"].get("creationTimestamp") or "")
-
-
-def phase_of(pod: Manifest) -> str:
-    """Return the phase of a pod."""
-    return str((pod.get("status") or {}).get("phase", "Pending"))
+    words = f"its init container {init.name} ended with exit status {ended.status}"
+    return shorten(f"{words}: {ended.message}" if ended.message else words)
 
 
 def last_words(log: str) -> str:
@@ -150,74 +158,65 @@ def why_not_started(log: str) -> str:
     return f"{lines[-1]}: {words}"
 
 
-def _condition(status: Manifest, kind: str) -> Manifest:
-    found = (c for c in status.get("conditions") or [] if c.get("type") == kind)
-    return next(found, {})
+def is_reclaimed(pod: KeptObject) -> bool:
+    """Tell whether a pod ended because its node or its place was taken back.
+
+    If the node is not a spot node, its loss is a failure instead.
+    """
+    reason, message = _end_of(pod)
+    _, taken = _ENDS.get(reason, ("", ""))
+    lost = taken == "node" or (taken == "shutdown" and "shutdown" in message)
+    return taken == "place" or (lost and pod.metadata.annotations.spot is not None)
 
 
-def end_of_pod(pod: Manifest) -> tuple[str, str]:
+def _end_of(pod: KeptObject) -> tuple[str, str]:
     """Return reason and message of the end of a whole pod; each empty if not known."""
-    status = pod.get("status") or {}
-    target = _condition(status, "DisruptionTarget")
-    reason = target.get("reason") or status.get("reason") or ""
-    return reason, target.get("message") or status.get("message") or ""
+    target, status = pod.condition("DisruptionTarget"), pod.status
+    return target.reason or status.reason, target.message or status.message
 
 
-def disruption_of(pod: Manifest) -> str:
+def disruption_of(pod: KeptObject) -> str:
     """Return who ended the whole pod, and why; empty if nobody did."""
-    reason, message = end_of_pod(pod)
-    what = {
-        "PreemptionByScheduler": "was preempted by pods of a higher priority",
-        "Preempting": "was preempted by pods of a higher priority",
-        "DeletionByTaintManager": "was evicted from a node with a new taint",
-        "EvictionByEvictionAPI": "was evicted, as when a node is drained",
-        "TerminationByKubelet": "was ended by its node",
-        "Terminated": "was ended with its node",
-        "NodeShutdown": "was ended with its node",
-        "Shutdown": "was ended with its node",
-        "Evicted": "was evicted by its node",
-        "DeletionByPodGC": "was lost with its node",
-        "NodeLost": "was lost with its node",
-    }.get(reason, f"ended: {reason}" if reason else "")
+    reason, message = _end_of(pod)
+    what, _ = _ENDS.get(reason, (f"ended: {reason}" if reason else "", ""))
     return shorten(f"{what}: {message}" if what and message else what)
 
 
-def end_words(pod: Manifest, ended: Manifest) -> str:
+def end_words(pod: KeptObject, ended: Terminated) -> str:
     """Return how a container of the pod ended, by its status."""
-    code, reason = ended.get("exitCode", "unknown"), ended.get("reason")
-    words = f"exit status {code}"
-    if reason == "OOMKilled":
-        limits = (container_of(pod).get("resources") or {}).get("limits") or {}
-        most = limits.get("memory")
+    words = f"exit status {ended.status}"
+    if ended.reason == "OOMKilled":
+        most = pod.container.memory
         limit = f"its limit of {most}" if most else "its node had left"
         return f"{words}, OOMKilled: it used more memory than {limit}"
-    return words if reason in (None, "Error", "Completed") else f"{words}, {reason}"
+    usual = ended.reason in ("", "Error", "Completed")
+    return words if usual else f"{words}, {ended.reason}"
 
 
-def _restarted(pod: Manifest, container: Manifest, restarts: int) -> PodStatus:
+def _restarted(pod: KeptObject, broker: ContainerStatus) -> PodStatus:
     """Return the status of a pod whose broker has ended at least once.
 
     The kubelet starts it again only if it ended with an error.
     """
-    state, last = container.get("state") or {}, container.get("lastState") or {}
-    ended = state.get("terminated") or last.get("terminated") or {}
-    if ended.get("exitCode") == 0 and "terminated" in state:
+    ended = broker.state.terminated or broker.last_state.terminated or Terminated()
+    if ended.exit_code == 0 and broker.state.terminated:
         return _ENDED
     how = end_words(pod, ended)
-    if "running" in state:
+    if broker.state.running:
+        restarts = broker.restart_count
         times = "once" if restarts == 1 else f"{restarts} times"
         return PodStatus(Phase.RUNNING, f"was restarted {times}, last after {how}")
     return PodStatus(Phase.RUNNING, f"ended with {how}; is started again", crashed=True)
 
 
-def _unscheduled(scheduled: Manifest, nominated: str) -> PodStatus:
+def _unscheduled(scheduled: Condition, nominated: str) -> PodStatus:
     """Return the status of a pod without a node, from its condition PodScheduled.
 
     `nominated` is the node that the scheduler has chosen, on which other pods have to
     end first; empty if there is none.
     """
-    since = seconds_of(scheduled.get("lastTransitionTime") or "")
-    reason, message = scheduled.get("reason") or "", scheduled.get("message") or ""
+    since = seconds_of(scheduled.last_transition_time)
+    reason, message = scheduled.reason or "", scheduled.message or ""
     what = _UNSCHEDULED.get(reason, "finds no node")
     if nominated:
         at = f" (since {exact_moment(since)})" if since else ""
@@ -230,18 +229,18 @@ def _unscheduled(scheduled: Manifest, nominated: str) -> PodStatus:
     return PodStatus(Phase.PENDING, words, since=since)
 
 
-def _pending(pod: Manifest, waiting: Manifest, image: str = "") -> PodStatus:
-    status = pod.get("status") or {}
-    reason, message = waiting.get("reason", ""), waiting.get("message", "")
-    scheduled = _condition(status, "PodScheduled")
-    if scheduled.get("status") == "False":
-        return _unscheduled(scheduled, status.get("nominatedNodeName") or "")
+def _pending(pod: KeptObject, state: ContainerState, image: str = "") -> PodStatus:
+    waiting = state.waiting or ContainerWaiting()
+    reason, message = waiting.reason, waiting.message
+    scheduled = pod.condition("PodScheduled")
+    if scheduled.status == "False":
+        return _unscheduled(scheduled, pod.status.nominated_node_name)
     if reason in _NO_IMAGE:
-        image = image or container_of(pod).get("image", "")
+        image = image or pod.container.image
         words = shorten(f"image {image} cannot be pulled: {reason}: {message}")
         hopeless = Phase.FAILED if reason in _HOPELESS else Phase.PENDING
         return PodStatus(hopeless, words)
-    if not pod["spec"].get("nodeName"):
+    if not pod.node:
         return PodStatus(Phase.PENDING, WAITS)
     if reason and reason not in _CREATING:
         return PodStatus(Phase.PENDING, shorten(f"{reason}: {message}".rstrip(": ")))

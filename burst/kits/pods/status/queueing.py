@@ -19,7 +19,7 @@ import msgspec
 from burst.errors import ProviderError
 from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.kinds import Kind, Manifest, name_of
-from burst.kits.pods.status.pod_status import seconds_of
+from burst.kits.pods.status.kept_object import KeptObject, seconds_of
 from burst.kits.pods.status.warnings import ObjectWarning, Warnings, warnings_about
 from burst.kits.shorten import shorten
 from burst.model.decision import exact_moment
@@ -49,9 +49,9 @@ class QueueWords(msgspec.Struct, frozen=True):
     """Whether the Job was preempted, so that others have its place now."""
 
 
-def words_of_kueue(job: Manifest, warnings: Warnings) -> QueueWords:
+def words_of_kueue(job: KeptObject, warnings: Warnings) -> QueueWords:
     """Return what Kueue last did with a suspended Job, and why it stopped the Job."""
-    about = warnings_about(warnings, WORKLOAD.name, f"job-{name_of(job)}-")
+    about = warnings_about(warnings, WORKLOAD.name, f"job-{job.name}-")
     known = [(w, _meaning(w.reason)) for w in about if _meaning(w.reason) is not None]
     admitted = [w.last for w, meaning in known if not meaning]
     since = max(admitted, default=0.0)
@@ -70,10 +70,9 @@ def words_of_kueue(job: Manifest, warnings: Warnings) -> QueueWords:
     )
 
 
-def words_of_volcano(job: Manifest, warnings: Warnings) -> str:
+def words_of_volcano(job: KeptObject, warnings: Warnings) -> str:
     """Return why Volcano does not schedule the pods of a Job yet; empty if it does."""
-    uid = job["metadata"].get("uid", "")
-    about = warnings.get((POD_GROUP.name, f"podgroup-{uid}"), ())
+    about = warnings.get((POD_GROUP.name, f"podgroup-{job.metadata.uid}"), ())
     return f"Volcano keeps its pods waiting: {about[-1].text}" if about else ""
 
 

@@ -14,9 +14,9 @@ from collections.abc import Collection, Mapping
 from burst.errors import ProviderError
 from burst.kits.kube.cluster import Cluster
 from burst.kits.kube.kinds import JOB, POD
-from burst.kits.pods.status.burst_objects import BurstObjects, is_suspended
+from burst.kits.pods.status.burst_objects import BurstObjects
 from burst.kits.pods.status.describe import followers
-from burst.kits.pods.status.pod_status import STARTING, WAITS, PodStatus, made_at
+from burst.kits.pods.status.pod_status import STARTING, WAITS, PodStatus
 from burst.kits.pods.status.queueing import (
     POD_GROUP,
     WORKLOAD,
@@ -113,7 +113,7 @@ class WarningReader:
         pause = 0 if now - self._lost_at < _EVERY_S else _EVERY_S
         if now - self._read_at >= pause:
             told = [word for i in late for word in words[i]]
-            held = (is_suspended(job) for i in late for job in fresh[i].of(JOB.name))
+            held = (job.suspended for i in late for job in fresh[i].of(JOB.name))
             self._read_at, self.trouble = now, ""
             try:
                 self._warnings = read_warnings(
@@ -131,7 +131,7 @@ class WarningReader:
         """
         if burst.id in self._since:
             return self._since[burst.id]
-        return min(filter(None, map(made_at, burst.objects)), default=now)
+        return min(filter(None, (o.made_at for o in burst.objects)), default=now)
 
 
 def _words(burst: BurstObjects) -> list[PodStatus]:

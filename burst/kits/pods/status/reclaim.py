@@ -1,66 +1,37 @@
 # SPDX-License-Identifier: MIT
-"""Tells what ended a pod: its node or place was taken for others, or it was deleted.
-
-Sources: the Kubernetes documentation, "Disruptions" (pod disruption conditions), "Pod
-Priority and Preemption", and KEP-2000 (graceful node shutdown).
-"""
+"""Tells what ended a pod: its node or place was taken, or it was deleted."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import attrgetter
 
 import msgspec
 
-from burst.kits.kube.kinds import POD, Manifest, annotations_of, is_ending, name_of
-from burst.kits.pods.names import SPOT
+from burst.kits.kube.kinds import POD
+from burst.kits.pods.status.kept_object import KeptObject
 from burst.kits.pods.status.pod_status import (
+    FOLLOWS_S,
+    PREEMPTION,
     PodStatus,
     disruption_of,
-    end_of_pod,
-    made_at,
-    phase_of,
+    is_reclaimed,
     pod_status_of,
 )
 from burst.kits.pods.status.warnings import PREEMPTED, Warnings
 from burst.provider import Phase
 
-# Reasons for pods that were preempted by others.
-_MADE_WAY = ("PreemptionByScheduler", "Preempting")
-# Reasons for a node that is tainted or drained, as before it is taken away, or is gone.
-_NODE_LOST = (
-    "DeletionByTaintManager",
-    "EvictionByEvictionAPI",
-    "DeletionByPodGC",
-    "NodeLost",
-)
-# Reasons from the kubelet, which it also gives for lack of memory or disk. In a
-# graceful node shutdown the message has "in response to imminent node shutdown".
-_BY_NODE = ("TerminationByKubelet", "Terminated", "NodeShutdown", "Shutdown")
 _NO_POD = "has no pod yet"
 _DELETED = "lost its pod, which was deleted, and not by burst"
 _SUSPENDED = "lost its pod, as its Job was suspended, and not by burst"
 _FAILED = "had a pod that failed"
 # For a pod that disappeared between two lists.
 _UNSEEN = "lost its pod, for a reason that was not seen"
-# Seconds from a preemption to the next pod, at most: it is made once the previous pod
-# has ended, which takes at most its grace period.
-_FOLLOWS_S = 60.0
-
-
-def is_reclaimed(pod: Manifest) -> bool:
-    """Tell whether a pod ended because its node or its place was taken back.
-
-    If the node is not a spot node, its loss is a failure instead.
-    """
-    reason, message = end_of_pod(pod)
-    if reason in _MADE_WAY:
-        return True
-    lost = reason in _NODE_LOST or (reason in _BY_NODE and "shutdown" in message)
-    return lost and SPOT in annotations_of(pod)
+_MADE_AT = attrgetter("made_at")
 
 
 def follower_status(
-    best: Manifest | None, pods: Iterable[Manifest], *, suspended: bool = False
+    best: KeptObject | None, pods: Iterable[KeptObject], *, suspended: bool = False
 ) -> PodStatus:
     """Return the status of a follower; `best` is its best pod, `pods` have ended.
 
@@ -69,7 +40,7 @@ def follower_status(
     Job that was started, so a person or a queue did.
     """
     status = PodStatus(Phase.PENDING, _NO_POD) if best is None else pod_status_of(best)
-    ended = [] if status.phase is Phase.RUNNING else sorted(pods, key=made_at)
+    ended = [] if status.phase is Phase.RUNNING else sorted(pods, key=_MADE_AT)
     if not ended:
         return status
     why = disruption_of(ended[-1]) or (_SUSPENDED if suspended else _ended(ended[-1]))
@@ -79,22 +50,17 @@ def follower_status(
     return _followed(status, why, reclaimed=reclaimed)
 
 
-def has_ended(pod: Manifest) -> bool:
-    """Tell whether a whole pod is being deleted or has failed."""
-    return is_ending(pod) or phase_of(pod) == "Failed"
-
-
-def _ended(pod: Manifest) -> str:
-    if is_ending(pod):
+def _ended(pod: KeptObject) -> str:
+    if pod.ending:
         return _DELETED
-    return _FAILED if phase_of(pod) == "Failed" else _UNSEEN
+    return _FAILED if pod.phase == "Failed" else _UNSEEN
 
 
 def note_preemption(
     status: PodStatus,
     prefix: str,
-    best: Manifest | None,
-    others: Iterable[Manifest],
+    best: KeptObject | None,
+    others: Iterable[KeptObject],
     warnings: Warnings,
 ) -> PodStatus:
     """Return the status of a follower whose last pod may have been preempted.
@@ -108,29 +74,28 @@ def note_preemption(
         return status
     if status.lost not in ("", _UNSEEN):
         return status
-    been = [pod for pod in others if name_of(pod).startswith(prefix)]
+    been = [pod for pod in others if pod.name.startswith(prefix)]
     since = 0.0
     if best is not None and _is_waiting(best):
-        since = made_at(best) - _FOLLOWS_S
+        since = best.made_at - FOLLOWS_S
     elif best is not None:
         been.append(best)
-    last = max(been, key=made_at, default=None)
-    since = max(since, made_at(last)) if last else since
+    last = max(been, key=_MADE_AT, default=None)
+    since = max(since, last.made_at) if last else since
     told = any(
         warning.reason == PREEMPTED
-        and (warning.last >= since or (last is not None and name == name_of(last)))
+        and (warning.last >= since or (last is not None and name == last.name))
         for (kind, name), about in warnings.items()
         if kind == POD.name and name.startswith(prefix)
         for warning in about
     )
     if not told:
         return status
-    why = "was preempted by pods of a higher priority"
-    return _followed(status, why, reclaimed=True)
+    return _followed(status, PREEMPTION, reclaimed=True)
 
 
-def _is_waiting(pod: Manifest) -> bool:
-    return phase_of(pod) == "Pending" and not is_ending(pod)
+def _is_waiting(pod: KeptObject) -> bool:
+    return pod.phase == "Pending" and not pod.ending
 
 
 def _followed(status: PodStatus, why: str, *, reclaimed: bool) -> PodStatus:

@@ -2,7 +2,11 @@
 """Events of Jobs and pods, and what they tell about missing or waiting pods.
 
 Sources: the Kubernetes documentation, "Event" of events/v1 and "Admission Controllers";
-texts of 1.34.
+texts of 1.34. Of autoscalers: the events of kubernetes/autoscaler (processors/status,
+core/scaledown/actuation), and of kubernetes-sigs/karpenter (pkg/events/reason.go,
+provisioning/scheduling, node/termination), which EKS Auto Mode and AKS also run.
+Karpenter's events about nodes and node claims are in places that the daemon may not
+read.
 """
 
 from __future__ import annotations
@@ -15,28 +19,46 @@ from typing import Literal
 import msgspec
 
 from burst.kits.kube.denials import Why, quote, read_denial
-from burst.kits.kube.kinds import JOB, POD, Manifest, name_of
-from burst.kits.pods.status.pod_status import made_at, seconds_of
+from burst.kits.kube.kinds import JOB, POD, Manifest
+from burst.kits.pods.status.kept_object import KeptObject, seconds_of
+from burst.kits.pods.status.pod_status import FOLLOWS_S, PodStatus
 from burst.kits.shorten import shorten
+from burst.model.decision import exact_moment
+from burst.provider import Phase
 
 _NOT_MADE = "FailedCreate"
-# Reasons of events from before a pod had a node. They do not tell why a pod that has a
-# node does not start.
-_BEFORE_A_NODE = (
-    "FailedScheduling",
-    "NotTriggerScaleUp",
-    "TriggeredScaleUp",
-    "FailedScaleUp",
-    "Nominated",
+# What an autoscaler did for a pod without a node, and to a pod that lost its node. By
+# how the text (reason and message) begins: the scheduler and the kubelet also have
+# events of the reasons FailedScheduling and Evicted, with other messages.
+_ADDS = {
+    "TriggeredScaleUp: ": "the autoscaler adds nodes",
+    "NotTriggerScaleUp: ": "the autoscaler adds no node",
+    "FailedScaleUp: ": "the autoscaler could not add a node",
+    "Nominated: ": "Karpenter has chosen a node for it, which may have to boot",
+    "FailedScheduling: Failed to schedule pod": "Karpenter adds no node",
+}
+_TAKES = {
+    "ScaleDown: ": "the autoscaler took its node away",
+    "Disrupted: ": "Karpenter took its node away",
+    "Evicted: Evicted pod": "Karpenter took its node away",
+}
+# Advice for messages of cluster-autoscaler.
+_HINTS = (
+    ("max node group size reached", "raise the largest size of a node group"),
+    ("max cluster", "raise the limits of the whole cluster"),
+    (
+        "in backoff after failed scale-up",
+        "it tries again after a few minutes, or up to half an hour; the cloud's log"
+        " says why it failed before",
+    ),
 )
-# Reasons of events about the end of a pod by an autoscaler; the pod's own condition
-# also tells it.
-_OF_ITS_END = ("ScaleDown", "Disrupted", "Evicted")
+# They do not tell why a pod that has a node does not start.
+_OF_NODES = {begin.partition(":")[0] for begin in (*_ADDS, *_TAKES)}
 PREEMPTED = "Preempted"
 """The reason of the scheduler's event about a pod that it preempted."""
 PULLING = "Pulling"
 """The reason of the kubelet's event when it begins to pull an image."""
-_TOLD = {*_BEFORE_A_NODE, *_OF_ITS_END, PREEMPTED, PULLING}
+_TOLD = {*_OF_NODES, PREEMPTED, PULLING}
 """Reasons of Normal events that tell why a pod waits."""
 QUEUE_KINDS = ("Workload", "PodGroup")
 """Kinds of Kueue and Volcano. All events about them tell why pods wait."""
@@ -56,10 +78,6 @@ class ObjectWarning(msgspec.Struct, frozen=True, order=True):
     reason: str
     text: str
     """Reason and message as one line."""
-
-    def begins(self, words: str) -> bool:
-        """Tell whether reason and message begin with these words."""
-        return self.text.startswith(words)
 
 
 Warnings = Mapping[tuple[str, str], tuple[ObjectWarning, ...]]
@@ -107,8 +125,7 @@ def _text_of(reason: str, message: str) -> str:
 def why_starting(warnings: Warnings, pod: str) -> str:
     """Return what keeps a pod from being started; empty if no event says so."""
     found = warnings.get((POD.name, pod), ())
-    other = (*_BEFORE_A_NODE, *_OF_ITS_END)
-    about = [warning for warning in found if warning.reason not in other]
+    about = [warning for warning in found if warning.reason not in _OF_NODES]
     if not about:
         return ""
     last = about[-1]
@@ -147,14 +164,14 @@ class Hindrance(msgspec.Struct, frozen=True):
 
 
 def hindrance_of(
-    job: Manifest, pods: Iterable[Manifest], warnings: Warnings
+    job: KeptObject, pods: Iterable[KeptObject], warnings: Warnings
 ) -> Hindrance | None:
     """Return why a Job that lacks pods cannot make them; None if no event says so.
 
     Warnings from before its newest pod are ignored: pods could be made after them.
     """
-    newest = max(map(made_at, pods), default=0.0)
-    about = warnings.get((JOB.name, name_of(job)), ())
+    newest = max((pod.made_at for pod in pods), default=0.0)
+    about = warnings.get((JOB.name, job.name), ())
     failed = [w for w in about if w.reason == _NOT_MADE and w.last > newest]
     if not failed:
         return None
@@ -164,3 +181,40 @@ def hindrance_of(
     refused = found.why is Why.RULE
     advice = f"; {found.advice}" if refused else ""
     return Hindrance(f"pods cannot be made: {text}{advice}", _CAUSES[found.why], since)
+
+
+def note_autoscaler(
+    status: PodStatus, prefix: str, best: KeptObject | None, warnings: Warnings
+) -> PodStatus:
+    """Return the status of a waiting follower, with the last action of an autoscaler.
+
+    Its pod `best` may wait for a node, or replace a pod that lost its node. The names
+    of both pods begin with `prefix`.
+    """
+    if status.phase is not Phase.PENDING:
+        return status
+    made = best.made_at if best else 0.0
+    ends = warnings_about(warnings, POD.name, prefix)
+    found = [_last(_TAKES, ends, made - FOLLOWS_S)]
+    if best is not None and not best.node:
+        own = warnings.get((POD.name, best.name), ())
+        found.append(_last(_ADDS, own, 0.0))
+    why = "; ".join(filter(None, (status.why, *found)))
+    return msgspec.structs.replace(status, why=why)
+
+
+def _last(
+    words: Mapping[str, str], warnings: Iterable[ObjectWarning], since: float
+) -> str:
+    """Return what the last event with one of the `words` says; empty if none is new.
+
+    Events before `since` are ignored. Kubernetes counts equal events as one; the time
+    of the first is reported, as it does not change.
+    """
+    told = ""
+    for warning in warnings:
+        text = warning.text
+        what = next((w for begin, w in words.items() if text.startswith(begin)), "")
+        if what and warning.last >= since:
+            told = f"{what} (since {exact_moment(warning.first)}): {text}"
+    return told + "".join(f"; {hint}" for words, hint in _HINTS if words in told)
