@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -40,6 +41,7 @@ class Hello(PackageTable, frozen=True):
 
 
 def fail(settings: object) -> None:
+    print("I fail")
     raise SystemExit(settings and 3)
 """
 POINTS = """
@@ -148,6 +150,16 @@ def test_the_check_of_a_package_that_fails_ends_no_other(
     assert "wrong failing SystemExit: 3 ->" in found
     assert "wrong unwell burst.doctor: unwell of package burst-hello cannot" in found
     assert "wrong lead " in found
+
+
+def test_what_a_package_prints_is_not_in_the_json_of_doctor(
+    site: Mapping[str, str],
+) -> None:
+    code = "import sys; sys.argv = ['burst', 'doctor', '--json']"
+    code += "\nfrom burst.cli import main; main()"
+    found = run(code, **{**site, "FLUX_URI": "local:///nothing"})
+    assert not json.loads(found.stdout)["ok"]
+    assert "I fail" in found.stderr
 
 
 def test_a_package_adds_a_table_of_settings(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import click
@@ -72,7 +73,8 @@ def doctor(
         probe=_tell if probe else None,
         user=user,
     )
-    with show_wait("checking") as show:
+    # What packages of a site print may not be taken for findings.
+    with redirect_stdout(sys.stderr), show_wait("checking") as show:
         found = diagnose(asked, lambda each: show(f"checking; {each.about} is done"))
     rows = [
         {

@@ -142,7 +142,7 @@ class Transaction:
     ) -> None:
         """End a burst that its provider shows as failed.
 
-        `kind` is CAPACITY, RECLAIMED, SPEC or `failed`. If the burst was not online
+        `kind` is CAPACITY, RECLAIMED, SPEC, REFUSED or `failed`. If it was not online
         yet, its offer is set aside for a while: for CAPACITY and RECLAIMED only for
         bursts of that size or larger.
         """

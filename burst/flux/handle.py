@@ -17,8 +17,10 @@ import errno
 import os
 import re
 import select
+import threading
 import time
 from collections.abc import Mapping
+from concurrent.futures import Future
 from functools import cache
 from typing import Any
 
@@ -27,6 +29,8 @@ import msgspec
 from burst.errors import Denied, JobRefused, LeadError, LeadGone, Unreadable
 from burst.flux.bindings import import_core
 
+OPEN_DEADLINE_S = 10.0
+"""How long a broker may take to greet a client."""
 SEND_DEADLINE_S = 10.0
 """How long a broker may refuse to take a message before it counts as gone."""
 
@@ -67,18 +71,14 @@ def library_version() -> str:
 class Handle:
     """One connection. Every method raises LeadGone once the broker is gone."""
 
-    def __init__(self, uri: str) -> None:
+    def __init__(self, uri: str, open_deadline_s: float = OPEN_DEADLINE_S) -> None:
         """Connect to the broker at the URI; empty means FLUX_URI or the default.
 
-        Raises LeadGone if there is none, Denied if it refuses the connection.
+        Raises LeadGone if there is none or it hangs, Denied if it refuses.
         """
         core = _core()
         self._ffi, self._lib = core.ffi, core.lib
-        error = self._ffi.new("flux_error_t *")
-        target = uri.encode() if uri else self._ffi.NULL
-        self._h = self._lib.flux_open_ex(target, 0, error)
-        if not self._h:
-            raise _open_failed(uri, self._ffi.errno, self._text(error.text))
+        self._h = self._open(uri, open_deadline_s)
         self._match = self._ffi.new(
             "struct flux_match *", {"typemask": self._lib.FLUX_MSGTYPE_ANY}
         )
@@ -88,6 +88,36 @@ class Handle:
         self._int = self._ffi.new("int *")
         self._uint32 = self._ffi.new("uint32_t *")
         self._chars = self._ffi.new("char **")
+
+    def _open(self, uri: str, deadline_s: float) -> Any:
+        """Return Flux's handle, which belongs to this thread from now on.
+
+        A broker that is stopped or hangs keeps flux_open(3) waiting for its greeting,
+        and so the thread that calls it. A connection that comes later is closed.
+        """
+        opened: Future[Any] = Future()
+
+        def work() -> None:
+            error = self._ffi.new("flux_error_t *")
+            target = uri.encode() if uri else self._ffi.NULL
+            handle = self._lib.flux_open_ex(target, 0, error)
+            errnum = self._ffi.errno
+            wanted = opened.set_running_or_notify_cancel()
+            if wanted and handle:
+                opened.set_result(handle)
+            elif wanted:
+                text = self._text(error.text)
+                opened.set_exception(_open_failed(uri, errnum, text))
+            elif handle:
+                self._lib.flux_close(handle)
+
+        threading.Thread(target=work, name="flux-open", daemon=True).start()
+        try:
+            return opened.result(deadline_s)
+        except TimeoutError:
+            opened.cancel()
+            text = f"no answer within {deadline_s:g}s"
+            raise _open_failed(uri, errno.ETIMEDOUT, text) from None
 
     def close(self) -> None:
         """Disconnect. The broker then ends our services and streams."""
@@ -271,6 +301,10 @@ def _open_failed(uri: str, errnum: int, text: str) -> Denied | LeadGone:
     what = f"cannot connect to {name}: {text or os.strerror(errnum)}"
     if errnum in (errno.EPERM, errno.EACCES):
         return Denied(what, "only the instance owner and its users may connect")
+    if errnum == errno.ETIMEDOUT:
+        return LeadGone(
+            what, "see whether its broker is stopped (ps), or its host overloaded"
+        )
     if not (uri or os.environ.get("FLUX_URI")):
         return LeadGone(
             f"FLUX_URI is not set in this shell, and {what}",

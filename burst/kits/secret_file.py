@@ -13,6 +13,8 @@ SHORTEST = 16
 """The least length of a token, in characters. `openssl rand -hex 32` makes one of
 64."""
 _LONGEST = 1024
+# The sizes in bytes that munged accepts.
+_LEAST, _MOST = 32, 1024
 _MAKE_ONE = "`umask 077; openssl rand -hex 32 > FILE` makes one"
 _GIVE_IT = "chmod 600, and chown to the daemon's user"
 
@@ -69,10 +71,6 @@ def _check_file(found: os.stat_result, where: str, advice: str) -> None:
             f"{where}: others may read it, or it belongs to another user",
             _GIVE_IT,
         )
-
-
-# The sizes in bytes that munged accepts.
-_LEAST, _MOST = 32, 1024
 
 
 def read_munge_key(path: str) -> bytes:

@@ -20,6 +20,9 @@ OWN_PROPERTY = "local"
 NO_PROVIDER = "none"
 """The word in place of a type of provider if no provider is wanted."""
 _NAMES = "use DNS labels: letters, digits and inner dashes, up to 63 characters each"
+_ADDRESS = re.compile(
+    r"(?:tcp://)?(?:\[(?P<six>[^]]+)\]|(?P<host>[^:/\[\]]+))(?::(?P<port>[0-9]{1,5}))?"
+)
 _REACH = "give the name or address at which followers will reach the lead"
 
 
@@ -211,11 +214,6 @@ def _refuse_twice(groups: tuple[HostGroup, ...]) -> None:
                 "a host has one rank: own hosts and rank slots may not overlap",
             )
         seen.add(name)
-
-
-_ADDRESS = re.compile(
-    r"(?:tcp://)?(?:\[(?P<six>[^]]+)\]|(?P<host>[^:/\[\]]+))(?::(?P<port>[0-9]{1,5}))?"
-)
 
 
 def gateway_uri(text: str, port: int) -> str:

@@ -18,6 +18,7 @@ import msgspec
 from burst.kits.atomic_file import write_atomically
 from burst.kits.own_command import own_command
 
+_MODPROBE = "FLUX_MODPROBE_PATH_APPEND"
 _START = """\
 #!/bin/sh
 # Start the lead's broker on this host, and the daemon with rank 0.
@@ -42,46 +43,6 @@ _ENV = """\
 # What a shell needs to submit jobs to the lead and to look at its bursts: `. {path}`
 {lines}
 """
-
-
-class StartFiles(msgspec.Struct, frozen=True):
-    """The paths of the two scripts."""
-
-    start: Path
-    env: Path
-
-
-def write_start_files(
-    directory: Path,
-    hosts: Sequence[str],
-    commands: Sequence[Sequence[str]],
-    uri: str,
-    environment: Mapping[str, str],
-) -> StartFiles:
-    """Write both scripts to a directory; existing ones are replaced.
-
-    `commands` is the argv of each own host's broker; the first one is that of rank 0,
-    which serves `uri`.
-    """
-    found = StartFiles(directory / "start", directory / "env")
-    env = shlex.quote(str(found.env))
-    told = shlex.quote(f"the lead runs already; to use it: . {env}")
-    first = _UNLESS_RUNNING.format(uri=shlex.quote(uri), told=told)
-    cases = (
-        f"{host})\n    {'' if number else first}exec {shlex.join(command)}\n    ;;"
-        for number, (host, command) in enumerate(zip(hosts, commands, strict=True))
-    )
-    # If there is only one host, its name need not be that of this machine.
-    default = "$(hostname -s)" if hosts[1:] else hosts[0]
-    text = _START.format(default=default, cases="\n".join(cases))
-    write_atomically(found.start, text)
-    found.start.chmod(0o700)
-    values = {"FLUX_URI": uri, **environment}
-    lines = (f"export {key}={shlex.quote(value)}" for key, value in values.items())
-    write_atomically(found.env, _ENV.format(path=env, lines="\n".join(lines)))
-    return found
-
-
 # A broker removes all SLURM_* from what it runs. SLURM_JWT is left out: a secret.
 _REMOVED = ("SLURM_CONF", "SLURM_CONF_SERVER")
 _SCRIPT = """\
@@ -137,6 +98,55 @@ RestartSec=5s
 [Install]
 WantedBy=flux.service
 """
+
+
+class StartFiles(msgspec.Struct, frozen=True):
+    """The paths of the two scripts."""
+
+    start: Path
+    env: Path
+
+
+def write_start_files(
+    directory: Path,
+    hosts: Sequence[str],
+    commands: Sequence[Sequence[str]],
+    uri: str,
+    environment: Mapping[str, str],
+) -> StartFiles:
+    """Write both scripts to a directory; existing ones are replaced.
+
+    `commands` is the argv of each own host's broker; the first one is that of rank 0,
+    which serves `uri`.
+    """
+    found = StartFiles(directory / "start", directory / "env")
+    env = shlex.quote(str(found.env))
+    told = shlex.quote(f"the lead runs already; to use it: . {env}")
+    first = _UNLESS_RUNNING.format(uri=shlex.quote(uri), told=told)
+    cases = (
+        f"{host})\n    {'' if number else first}exec {_typed(command)}\n    ;;"
+        for number, (host, command) in enumerate(zip(hosts, commands, strict=True))
+    )
+    # If there is only one host, its name need not be that of this machine.
+    default = "$(hostname -s)" if hosts[1:] else hosts[0]
+    text = _START.format(default=default, cases="\n".join(cases))
+    write_atomically(found.start, text)
+    found.start.chmod(0o700)
+    values = {"FLUX_URI": uri, **environment}
+    lines = (f"export {key}={shlex.quote(value)}" for key, value in values.items())
+    write_atomically(found.env, _ENV.format(path=env, lines="\n".join(lines)))
+    return found
+
+
+def _typed(command: Sequence[str]) -> str:
+    """Return a command for sh; what a site has Flux's modprobe look for stays."""
+    kept = f'{_MODPROBE}="${{{_MODPROBE}:+${_MODPROBE}:}}"'
+    return " ".join(
+        kept + shlex.quote(word.removeprefix(f"{_MODPROBE}="))
+        if word.startswith(f"{_MODPROBE}=")
+        else shlex.quote(word)
+        for word in command
+    )
 
 
 def rc1_daemon_script(directory: Path) -> str:

@@ -90,6 +90,24 @@ def test_failed_before_it_is_up_counts_against_its_offer(sim):
     assert health.rows["offer/nodes"].failures == 1
 
 
+def test_a_job_whose_pods_a_rule_of_the_place_denies_runs_elsewhere_or_later(sim):
+    """None of them was made, so it has not run. The offer is set aside for a while."""
+    sim.provider.starts_only = 0
+    job = submit(sim)
+    sim.until(sim.in_state(State.PROVISION))
+    sim.tick()
+    sim.provider.fail(sim.burst.id, "denied by policy", Failure.REFUSED)
+    sim.until(over(sim))
+    assert sim.burst.exception == "refused"
+    assert sim.records.health["local"].rows["offer/nodes"].why == "denied by policy"
+    assert sim.lead.jobs[job].state is JobState.SCHED
+    sim.provider.starts_only = None
+    sim.until(lambda: len(sim.bursts) == 2, ticks=200, seconds=5.0)
+    sim.until(over(sim))
+    sim.tick()
+    assert reason(sim, job).endswith("exit status 0")
+
+
 def test_every_wait_has_its_deadline():
     limits = {"join": "20s", "run": "30s"}
     for knob, why in (

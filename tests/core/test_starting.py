@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """A job that may be starting while the lead is read is no demand."""
 
+from typing import Any
+
 import pytest
 
 from burst.core.actions import HoldJobs, ProvisionBurst
@@ -11,9 +13,15 @@ from burst.model.jobid import JobId
 from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from burst.model.shape import Shape
-from tests.builders import T0, but, job, settings, view, whole, world
+from tests.builders import NODE, T0, but, job, settings, view, whole, world
+from tests.core.ticks import ID, recorded
+from tests.lifecycles import WHOLE_WAY, run
 
 ONE, TWO = JobId(1), JobId(2)
+_KEPT_BACK: dict[str, dict[str, Any]] = {
+    "queue": {"queue": "burst"},
+    "hold": {"urgency": 0},
+}
 NOW = T0 + 5
 
 
@@ -84,26 +92,47 @@ def test_a_held_job_may_have_what_the_job_before_it_does_not_take():
 
 
 def test_a_held_job_waits_for_no_node_that_is_not_for_it():
-    """One for an isolated burst has no own nodes, and none can have another's burst."""
+    """A job for an isolated burst never runs on own nodes."""
     held = Records(holds={TWO: Hold(urgency=16, state=HoldState.HELD, since=T0)})
-    lent = {"online": (0, 1, 2, 3), "busy": (0, 2, 3)}
-    for request, wish, ranks in (
-        (whole(1), BurstPreferences(mode="isolated"), (0,)),
-        (whole(2), BurstPreferences(), (2, 3)),
-    ):
-        second = job(2, request, urgency=0, preferences=wish)
-        made = tick_once(granting(view(job(1, whole(1)), second, **lent), *ranks), held)
+    wish = BurstPreferences(mode="isolated")
+    second = job(2, whole(1), urgency=0, preferences=wish)
 
-        assert made.decisions[ONE].reason is Reason.LOCAL
-        assert made.decisions[TWO].reason is not Reason.STARTING
+    made = tick_once(granting(view(job(1, whole(1)), second, busy=(0,)), 0), held)
+
+    assert made.decisions[ONE].reason is Reason.LOCAL
+    assert made.decisions[TWO].reason is not Reason.STARTING
 
 
-def test_a_job_in_the_stopped_queue_cannot_be_starting():
+def test_a_job_in_the_stopped_queue_cannot_be_starting_on_own_nodes():
     parked = job(1, whole(1), queue="burst")
 
-    made = tick_once(granting(view(parked, busy=(0, 1)), 1), mode="queue")
+    made = tick_once(granting(view(parked, busy=(0, 1)), 1), now=T0, mode="queue")
 
     assert made.decisions[ONE].reason is Reason.PROPOSED
+
+
+@pytest.mark.parametrize("mode", ["queue", "hold"])
+def test_the_job_that_was_given_the_idle_nodes_of_a_burst_may_have_ended(mode):
+    """It started and ended since the scheduler was asked: the next may have them."""
+    since = T0 + 10
+    second = job(2, whole(2), t_submit=since, **_KEPT_BACK[mode])
+    held = Hold(urgency=16, state=HoldState.HELD, since=since)
+    idle = run(*WHOLE_WAY[:4], "job-leave", "idle")
+    records = recorded(idle, holds={TWO: held} if mode == "hold" else {})
+    seen = view(second, online=(0, 1, 2, 3), busy=(0, 1, 2, 3))
+    known = but(seen, granting={2: NODE, 3: NODE})
+    free = view(second, online=(0, 1, 2, 3), busy=(0, 1))
+
+    asked_before = tick_once(known, records, now=since + 0.9, mode=mode)
+    asked_again = tick_once(free, records, now=since + 0.9, mode=mode)
+    still_taken = tick_once(known, records, now=since + 1, mode=mode)
+
+    assert asked_before.decisions[TWO].reason is Reason.STARTING
+    assert ProvisionBurst not in kinds(asked_before)
+    assert asked_before.unsettled
+    assert ProvisionBurst not in kinds(asked_again)
+    assert TWO in asked_again.records.bursts[ID].jobs
+    assert ProvisionBurst in kinds(still_taken)
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from tests.builders import LENT, but, whole
 from tests.sim import Sim
 
 
-def spoilt(sim: Sim):
+def spoilt(sim: Sim, nodes: int = 4):
     """A burst with a job that runs, of which a new daemon cannot read the record."""
     sim.tick(2)
-    job = sim.run_job(whole(4))
+    job = sim.run_job(whole(nodes))
     name = sim.burst.id
     records = sim.lead.disk.records
     records[f"burst/{name}"] = records[f"burst/{name}"][:-5]
@@ -57,6 +57,21 @@ def test_its_job_ends_first_then_all_of_it_is_deleted():
     assert not sim.records.unreadable
     assert not [key for key in sim.lead.disk.records if key.startswith("job/")]
     sim.run_job(whole(8))
+
+
+def test_it_costs_what_the_nodes_that_it_had_cost():
+    """Which ranks of its slot it had is not known; how many it paid for is."""
+    sim = Sim(prices={"local.nodes": 1.0})
+    name, job = spoilt(sim, nodes=3)
+
+    sim.take_down(name)
+
+    sim.tick(2)
+    assert sim.burst.lease.nodes == 4
+    assert sim.records.entries[name].nodes == 3
+    sim.lead.finish(job)
+    sim.until(sim.in_state(State.INACTIVE))
+    assert sim.records.settled[name].nodes == 3
 
 
 def test_its_ranks_are_known_by_hosts_and_drains_where_slots_were_declared_anew():

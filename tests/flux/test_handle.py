@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import errno
+import socket
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from burst.errors import LeadGone
 from burst.flux.bindings import import_core
 from burst.flux.handle import Handle, RequestMessage, ResponseMessage
 from burst.flux.loop import Loop
@@ -143,3 +146,18 @@ def test_an_answer_that_is_no_string_is_an_error(instance: FluxInstance) -> None
 
         wait_until(came, "the answer")
     assert found == [ResponseMessage(tag, errno.EPROTO, b"")]
+
+
+def test_a_broker_that_does_not_greet_is_told_and_given_up(tmp_path: Path) -> None:
+    """As one that is stopped: the kernel accepts connections for it."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "local"))
+        listener.listen()
+        with pytest.raises(LeadGone, match=r"no answer within 0\.1s") as gone:
+            Handle(f"local://{tmp_path / 'local'}", open_deadline_s=0.1)
+        assert "whether its broker is stopped" in gone.value.advice
+        late, _ = listener.accept()
+    with late:
+        late.settimeout(HANG_S)
+        late.send(b"\0")  # its greeting, by which Flux's library goes on
+        assert late.recv(1) == b""

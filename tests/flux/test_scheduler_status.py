@@ -167,6 +167,17 @@ def test_a_grant_is_allocated_until_the_job_manager_shows_it_and_its_end(
     assert lead.asked == 2
 
 
+def test_a_grant_to_a_job_that_has_ended_is_known_until_it_is_asked_again(
+    lead: Lead,
+) -> None:
+    """The job starts and ends between two looks: the job manager never shows it."""
+    lead.of_scheduler["allocated"] = resources(("2", "0-1", "0"))
+    lead.look(after=_PAUSE_S, moved=True)
+    lead.of_scheduler["allocated"] = None
+    assert lead.look(after=0.01, moved=True).granting == {2: Shape(2, 1)}
+    assert not lead.look(after=_PAUSE_S).granting
+
+
 def test_ranks_that_the_scheduler_does_not_know_are_closed(lead: Lead) -> None:
     lead.of_scheduler["all"] = resources(("0-1", "0-1", ""))
     lead.of_resource = status(exclude="3")

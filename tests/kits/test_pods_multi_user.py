@@ -372,3 +372,16 @@ def test_the_doctor_finds_what_would_be_refused(
     key.unlink()
     told = [f.what for f in examine_lead(settings, spec.lead) if f.level is Level.WRONG]
     assert any(f"{key} cannot be read" in what for what in told)
+
+
+def test_doctor_tells_that_jobs_of_the_leads_owner_fail_on_anothers_followers(
+    settings: PodSettings, spec: BurstSpec
+) -> None:
+    def notes(**changes: Any) -> list[str]:
+        lead = replace(spec.lead, owner_userid=499)
+        found = examine_lead(replace(settings, **changes), lead)
+        return [each.what for each in found if each.level is Level.NOTE]
+
+    [said] = notes(user=1000)
+    assert "Flux fails each job of user 499" in said
+    assert notes(user=499) == []

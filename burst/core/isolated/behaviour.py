@@ -28,7 +28,7 @@ from burst.core.provider_calls import refused_call, report_overdue
 from burst.core.provider_health import Outcome
 from burst.core.records import ASSIGNABLE, UNNEEDED, Records, Transaction
 from burst.core.world import World
-from burst.model.burst import CAPACITY, NOT_HELD, Burst, State
+from burst.model.burst import CAPACITY, NOT_HELD, REFUSED, SPEC, Burst, State
 from burst.model.decision import Decision
 from burst.model.exit_status import shell_status
 from burst.model.fsd import format_fsd
@@ -76,6 +76,10 @@ class IsolatedBehaviour:
             kind = failure_kind(burst, world)
             if kind == CAPACITY and before.state is not State.PROVISION:
                 kind = "failed"
+            # A rule of the place forbids its nodes, not its program: another offer may
+            # run its job.
+            if kind == SPEC and before.state is State.PROVISION and burst.jobs:
+                kind = REFUSED
             note = failure_note(burst, world, what)
             tx.fail_as_seen(burst, note, settings.limits, kind)
 

@@ -79,19 +79,20 @@ class OwnNodes:
         pool = self._pool(set(range(len(self._world.identity.shapes))) - others)
         return pool.take(request, self._admitted_to(request))
 
-    def fits_with_granted(self, request: ResourceRequest, *, lent: bool) -> bool:
+    def fits_with_granted(self, request: ResourceRequest, *, own: bool) -> bool:
         """Tell whether a job would fit on what is free or is being given to some job.
 
-        With `lent`, ranks of bursts count, too.
+        Without `own`, only ranks of bursts count.
         """
-        key = request, lent
+        key = request, own
         fits = self._fits_granted.get(key)
         if fits is None:
             free = dict(self._lead.free)
             for rank, more in self._lead.granting.items():
                 less = free.get(rank, _NOTHING)
                 free[rank] = Shape(less.cores + more.cores, less.gpus + more.gpus)
-            pool = self._pool(self._lead.usable if lent else self._own, free)
+            usable = self._lead.usable
+            pool = self._pool(usable if own else usable - self._own, free)
             fits = pool.take(request, self._admitted_to(request))
             self._fits_granted[key] = fits
         return fits

@@ -125,7 +125,8 @@ class _Accounts:
         after, now, use = entry, self._tx.now, self._use(entry, burst)
         if self._world.unread and not burst.lease.isolated:
             after = self._count_ended(entry, burst, use)
-        if burst.lease.nodes != entry.nodes:
+        # The lease of a burst whose record could not be read has all ranks of its slot.
+        if burst.lease.offer and burst.lease.nodes != entry.nodes:
             after = ledger.resize(after, burst.lease.nodes, now)
         begun = {job for job, _ in use.jobs} - {job for job, _ in entry.use.jobs}
         given = self._tx.new_jobs(burst)

@@ -14,6 +14,10 @@ from burst.errors import Transient
 
 Manifest = dict[str, Any]
 """A Kubernetes object, as decoded from its JSON."""
+METADATA = "application/json;as={};g=meta.k8s.io;v=v1"
+"""The Accept header that requests metadata only."""
+
+_T = TypeVar("_T")
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -84,11 +88,6 @@ def annotations_of(manifest: Manifest) -> dict[str, str]:
 def is_ending(manifest: Manifest) -> bool:
     """Return whether the object is being deleted."""
     return "deletionTimestamp" in manifest["metadata"]
-
-
-METADATA = "application/json;as={};g=meta.k8s.io;v=v1"
-"""The Accept header that requests metadata only."""
-_T = TypeVar("_T")
 
 
 class Selection(msgspec.Struct, frozen=True):

@@ -29,7 +29,11 @@ from burst.kits.pods.status.owned import judge_owners
 from burst.kits.pods.template.multi_user import check_lead, config_data
 from burst.kits.pods.template.munge import munge_data
 from burst.kits.pods.template.pod import memory_limit
-from burst.kits.pods.template.render import refuse_systemd, refuse_user
+from burst.kits.pods.template.render import (
+    refuse_systemd,
+    refuse_user,
+    runs_as_another,
+)
 from burst.model.finding import Finding, Level, note, ok, wrong
 from burst.model.host import is_loopback
 from burst.model.lead import LeadIdentity
@@ -246,6 +250,14 @@ def _judge_guests(settings: PodSettings, lead: LeadIdentity) -> Iterator[Finding
             " multi_user out, which keeps pods to the restricted standard",
         )
         return
+    if runs_as_another(lead, settings):
+        yield note(
+            f"followers run as user {settings.user} and the lead as"
+            f" {lead.owner_userid}: jobs of guests run there, and Flux fails each job"
+            f" of user {lead.owner_userid}",
+            f"set user = {lead.owner_userid}, which the image must have in /etc/passwd,"
+            " or submit burst jobs as guests only",
+        )
     yield ok(
         f"pods run jobs of guests with {lead.access.imp} of the image, which must be"
         f" setuid root: the Pod Security Standard {standard_of(settings)} admits them,"

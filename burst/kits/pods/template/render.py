@@ -48,15 +48,21 @@ def refuse_user(lead: LeadIdentity, settings: PodSettings) -> None:
     flux-shell there accepts no job that the lead's owner has signed, so all jobs fail.
     Those of guests do not, with `multi_user`: the IMP starts each as its own user.
     """
-    owner = lead.owner_userid
-    same = owner is None or settings.user in (None, owner)
-    if not same and settings.multi_user is None:
+    if runs_as_another(lead, settings) and settings.multi_user is None:
         raise SpecRefused(
-            f"followers would run as user {settings.user} and the lead runs as {owner},"
-            " so Flux would fail each job on them",
-            f"set user = {owner}, which the image must have in /etc/passwd; isolated"
-            " bursts may have another user",
+            f"followers would run as user {settings.user} and the lead runs as"
+            f" {lead.owner_userid}, so Flux would fail each job on them",
+            f"set user = {lead.owner_userid}, which the image must have in /etc/passwd;"
+            " isolated bursts may have another user",
         )
+
+
+def runs_as_another(lead: LeadIdentity, settings: PodSettings) -> bool:
+    """Tell whether followers run as another user than the lead."""
+    return lead.owner_userid is not None and settings.user not in (
+        None,
+        lead.owner_userid,
+    )
 
 
 def render(
