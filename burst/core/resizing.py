@@ -103,15 +103,13 @@ def describe_resize(burst: Burst, world: World) -> str:
     resize = burst.resize
     if resize is None:
         return ""
-    if resize.kind == "grow":
-        words = provider_message(burst, world)
-        text = f"grows from {resize.before} to {count_nodes(resize.nodes)}"
-        return f"{text}: {words}" if words else text
-    text = f"shrinks from {resize.before} to {count_nodes(resize.nodes)}"
-    if resize.called is None and world.lead is not None:
+    waits = resize.kind == "shrink" and resize.called is None
+    if waits and world.lead is not None:
         why = why_in_use(burst, _leaving_ranks(burst, world), world)
-        return f"{text}: {why}" if why else text
-    return text
+    else:
+        why = provider_message(burst, world)
+    text = f"{resize.kind}s from {resize.before} to {count_nodes(resize.nodes)}"
+    return f"{text}: {why}" if why else text
 
 
 def _grow(tx: Transaction, burst: Burst, world: World, settings: Settings) -> None:

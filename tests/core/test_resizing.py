@@ -69,6 +69,7 @@ class Site:
         self.jobs: dict[int, tuple[int, ...]] = {1: (2,)}
         self.shown: dict[str, Phase] = dict.fromkeys(HOSTS[:2], Phase.RUNNING)
         self.failure = Failure.OTHER
+        self.why = ""
         self.trouble = ""
         self.call: LastCall | None = None
         self.now = NOW
@@ -112,7 +113,11 @@ class Site:
         if self.failure is not Failure.OTHER:
             phase = Phase.FAILED
         status = BurstStatus(
-            burst_id=ID, phase=phase, followers=followers, failure=self.failure
+            burst_id=ID,
+            phase=phase,
+            followers=followers,
+            failure=self.failure,
+            why=self.why,
         )
         provider = ProviderView(
             offers=(offer(),),
@@ -251,6 +256,9 @@ def test_it_shrinks_from_the_top_once_nothing_runs_there():
     assert site.row()["note"].startswith("shrinks")
     site.answer()
     assert site.burst.resize is not None, "its provider shows it"
+    site.why = "its node may be dead"
+    assert site.row()["note"] == "shrinks from 2 to 1 node: its node may be dead"
+    site.why = ""
     del site.shown[HOSTS[1]]
     site.tick()
     assert site.burst.resize is not None, "its rank is online"

@@ -126,7 +126,10 @@ def test_a_pod_that_does_not_leave_names_its_node() -> None:
     stuck["metadata"] |= ENDING["metadata"]
     job = part("Job", "b", "n-0", annotations={LEAVING: "n-1"})
     status = look(job, MAIN[1], stuck)
-    assert status.why == "b-1-x should have ended, so its node node may be dead"
+    assert status.why == (
+        "b-1-x should have ended, so its node node may be dead: if it is,"
+        " `kubectl delete pod --force` ends the pod"
+    )
     assert (status.phase, words(status)["n-1"]) == (Phase.RUNNING, Phase.ENDING)
 
 

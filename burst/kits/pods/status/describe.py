@@ -180,7 +180,9 @@ def _status(
         for host, word in words.items()
     )
     leaving = found.leaving
-    late = _overdue((p for p in found.of(POD.name) if found.host_of(p) in leaving), now)
+    advice = ": if it is, `kubectl delete pod --force` ends the pod"
+    pods = (p for p in found.of(POD.name) if found.host_of(p) in leaving)
+    late = _overdue(pods, now, advice)
     leave = tuple(
         FollowerStatus(host, Phase.ENDING, "ends, as the burst shrinks")
         for host in leaving
@@ -223,7 +225,7 @@ def _ending(found: BurstObjects, now: float) -> BurstStatus:
     )
 
 
-def _overdue(pods: Iterable[KeptObject], now: float, advice: str = "") -> str:
+def _overdue(pods: Iterable[KeptObject], now: float, advice: str) -> str:
     """Return which pod does not end, and why; empty if there is none.
 
     One whose node may be dead comes first. For that one, `advice` is added.
