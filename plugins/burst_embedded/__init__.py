@@ -16,7 +16,7 @@ another connection, and its followers are clients, too.
     handle       the clients' side: a connection for `burst.flux`
     lead         rank 0: the loop that connects these parts
     follower     a client that joins and runs tasks
-    jobqueue     all jobs: states, events, order; job, jobspec
+    jobqueue     all jobs: states, events, order; job
     pool         all resources: fit, allocation                    pure
     store        the daemon's records
     tasks        processes of jobs, on the lead and on followers; launch starts one

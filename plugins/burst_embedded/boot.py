@@ -56,8 +56,6 @@ def read_broker_config(path: Path, hostname: str) -> BrokerConfig:
         )
     table = {key: value for key, value in written.items() if key != "curve_cert"}
     bootstrap = convert(Bootstrap, table, f"{path}: bootstrap")
-    for index, entry in enumerate(table["hosts"]):
-        convert(HostEntry, entry, f"{path}: bootstrap.hosts[{index}]")
     try:
         hosts = expand_hosts(bootstrap)
     except ConfigError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One job in the lead's queue. Pure."""
+"""One job in the lead's queue, and the command of its jobspec (RFC 25). Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import Any
 
 import msgspec
 
+from burst.decode import from_plain
+from burst.errors import JobspecError
 from burst.model.event import Event
 from burst.model.jobid import JobId
 from burst.model.lead import JobState
 from burst.model.request import ResourceRequest
 from burst.model.resource_set import ResourceSet
-from burst_embedded.wire import Output
+from burst_embedded.wire import Output, RunTasks
 
 HIGHEST_URGENCY = 31
 _EXPEDITED = 2**32 - 1
@@ -29,6 +31,8 @@ class Job(msgspec.Struct, kw_only=True):
     jobspec: Mapping[str, Any]
     """The jobspec with the constraint that it has now."""
     request: ResourceRequest
+    order: RunTasks
+    """The order that runs its command, for no rank yet."""
     confined_to: frozenset[int] | None
     """The lent ranks on which it may run, besides own ranks; None for all lent ranks.
     """
@@ -78,3 +82,31 @@ class Job(msgspec.Struct, kw_only=True):
         if self.time_of("start") and self.status == 0 and not self.fatal:
             return "completed"
         return {"cancel": "canceled", "timeout": "timeout"}.get(self.fatal, "failed")
+
+
+def parse_command(jobspec: Mapping[str, Any]) -> RunTasks:
+    """Return the order to run the command of the job's tasks, for no job and no task.
+
+    Raises JobspecError.
+    """
+    try:
+        (task,) = jobspec["tasks"]
+        system = jobspec["attributes"]["system"]
+        if task["count"] != {"per_slot": 1}:
+            raise JobspecError(
+                "it asks for more than one task per slot", "the embedded lead runs one"
+            )
+        found = {
+            "type": RunTasks.__name__,
+            "job": 0,
+            "tasks": (),
+            "command": task["command"],
+            "cwd": system.get("cwd", ""),
+            "environment": system.get("environment", {}),
+        }
+        order = from_plain(found, RunTasks)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise JobspecError(f"its tasks cannot be read: {error!r}") from error
+    if not order.command:
+        raise JobspecError("its command is empty")
+    return order

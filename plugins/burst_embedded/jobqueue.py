@@ -16,6 +16,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from burst.errors import LeadError
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
@@ -23,8 +25,7 @@ from burst.model.lead import JobState
 from burst.model.ranks import format_idset, parse_idset
 from burst.model.request import parse_confinement, parse_duration, parse_request
 from burst.model.resource_set import ResourceSet
-from burst_embedded.job import HIGHEST_URGENCY, Job
-from burst_embedded.jobspec import parse_command
+from burst_embedded.job import HIGHEST_URGENCY, Job, parse_command
 from burst_embedded.pool import Infeasible, ResourcePool, slots_of
 from burst_embedded.wire import Ended, Failed, KillTasks, Output, RunTasks
 
@@ -58,13 +59,14 @@ class JobQueue:
     def submit(self, jobspec: dict[str, Any], urgency: int) -> Job:
         """Add a job of the lead's owner. Raises JobspecError, LeadError."""
         request = parse_request(jobspec)
-        parse_command(jobspec)
+        order = parse_command(jobspec)
         self.pool.allowed(request)
         job = Job(
             id=self._next_id(),
             submitted=jobspec,
             jobspec=jobspec,
             request=request,
+            order=order,
             confined_to=parse_confinement(jobspec),
             duration=parse_duration(jobspec),
             urgency=_checked(urgency),
@@ -245,16 +247,17 @@ class JobQueue:
         self._running[job.id] = job
         self._post(job, "alloc")
         self._post(job, "start")
-        command = parse_command(job.jobspec)
         environment = {
-            **command.environment,
+            **job.order.environment,
             "FLUX_JOB_ID": format_f58(job.id),
             "FLUX_JOB_NNODES": str(len(ranks)),
             "FLUX_JOB_SIZE": str(len(slots)),
         }
         for rank in ranks:
             tasks = tuple(task for task, where in job.running.items() if where == rank)
-            order = RunTasks(job.id, tasks, command.argv, command.cwd, environment)
+            order = msgspec.structs.replace(
+                job.order, job=job.id, tasks=tasks, environment=environment
+            )
             self.orders.append((rank, order))
 
     def _clean(self, job: Job) -> None:

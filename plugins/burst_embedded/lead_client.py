@@ -21,18 +21,8 @@ from burst.flux.rpc import RequestFailed, RpcClient
 from burst.lead import Store
 from burst.model.jobid import JobId
 from burst.model.lead import JobView, LeadIdentity, LeadView
-from burst.model.shape import Shape
 from burst_embedded.handle import connect_handle
 from burst_embedded.wire import PROTOCOL, Output, is_same_protocol
-
-
-class _Ranks(msgspec.Struct, frozen=True):
-    """The state of all ranks, with the fields of LeadView."""
-
-    online: frozenset[int]
-    drained: dict[int, str]
-    allocated: frozenset[int]
-    free: dict[int, Shape]
 
 
 class EmbeddedLead(BaseLead):
@@ -60,8 +50,8 @@ class EmbeddedLead(BaseLead):
     def read_ranks(self, journal: Journal, jobs: Mapping[JobId, JobView]) -> LeadView:  # noqa: ARG002 - see BaseLead
         """Return a view of the ranks as they are now, with the given jobs."""
         found = self._client.ask("embedded.ranks")
-        ranks = msgspec.convert(found, prepared(_Ranks), str_keys=True)
-        return LeadView(read_at=time.time(), jobs=jobs, **msgspec.structs.asdict(ranks))
+        view = msgspec.convert(found, prepared(LeadView), str_keys=True)
+        return msgspec.structs.replace(view, read_at=time.time(), jobs=jobs)
 
     def forget_ranks(self, ranks: frozenset[int]) -> None:
         """Do nothing: all ranks are read each time."""

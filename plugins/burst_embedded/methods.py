@@ -35,8 +35,6 @@ _CONSTRAINTS = "attributes.system.constraints"
 # jobs that have ended, and of all others.
 _ACTIVE, _INACTIVE = 1, 64
 _RESULTS = {"completed": 1, "failed": 2, "canceled": 4, "timeout": 8}
-# Flags of job-info.lookup (flux_job_kvs_lookup(3), libjob/job.h).
-_DECODED, _CURRENT = 1, 2
 
 
 class LeadMethods:
@@ -117,29 +115,18 @@ class LeadMethods:
         """Submit a job. Raises JobspecError, LeadError."""
         return {"id": self._queue.submit(jobspec, urgency).id}
 
-    def look_up(self, job: JobId, keys: Sequence[str], flags: int) -> Any:
-        """Return the values of these keys of a job, as texts or as objects.
-
-        Raises Failed if the job lacks one.
+    def look_up(self, job: JobId, keys: Sequence[str]) -> dict[str, Any]:
+        """Return the values of these keys of a job, the jobspec as it is now and as an
+        object. Raises Failed if the job lacks one.
         """
         found = self._queue.find(job)
-        spec = found.jobspec if flags & _CURRENT else found.submitted
         signed = base64.b64encode(msgspec.json.encode(found.submitted)).decode()
         values = {
             "eventlog": "".join(f"{event.line()}\n" for event in found.events),
-            "jobspec": _without_environment(spec),
+            "jobspec": _without_environment(found.jobspec),
             "J": f"none.{signed}.none",
-            "R": found.R,
         }
-        asked = _present(values, keys)
-        if flags & _DECODED:
-            return asked
-        return {
-            key: value
-            if isinstance(value, str)
-            else msgspec.json.encode(value).decode()
-            for key, value in asked.items()
-        }
+        return _present(values, keys)
 
     def list_jobs(self, constraint: Mapping[str, Sequence[str]]) -> Any:
         """Return the jobs with one of the names in the constraint."""

@@ -11,13 +11,13 @@ free.
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import Any
 
 import msgspec
 
 from burst.core.plan.fit import NodePool
 from burst.model.confinement import LENT
 from burst.model.constraint import ConstraintEvaluator
+from burst.model.lead import LeadView
 from burst.model.ranks import format_idset
 from burst.model.request import ResourceRequest
 from burst.model.resource_set import EMPTY, ResourceGroup, ResourceSet
@@ -47,18 +47,16 @@ class ResourcePool:
         ranks = {host: rank for rank, host in self.hosts.items()}
         self._constraints = ConstraintEvaluator(ranks, resources.properties)
 
-    def view(self) -> dict[str, Any]:
-        """Return the state of all ranks, with the fields of LeadView."""
-        return {
-            "online": self.online,
-            "drained": self.drained,
-            "allocated": self.allocated(),
-            "free": self.free_shapes(),
-        }
-
-    def free_shapes(self) -> dict[int, Shape]:
-        """Return the unallocated resources of each rank, online or not."""
-        return {rank: _shape(ids) for rank, ids in self._free.items()}
+    def view(self) -> LeadView:
+        """Return a view of all ranks, without jobs and without the time."""
+        return LeadView(
+            read_at=0.0,
+            jobs={},
+            online=frozenset(self.online),
+            drained=self.drained,
+            allocated=self.allocated(),
+            free={rank: _shape(ids) for rank, ids in self._free.items()},
+        )
 
     def allocated(self) -> frozenset[int]:
         """Return the ranks that have allocated resources."""

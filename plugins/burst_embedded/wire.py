@@ -20,7 +20,7 @@ from burst.decode import json_decoder, prepared
 from burst.errors import LeadError
 from burst_embedded.boot import BrokerConfig
 
-PROTOCOL = "3.1.0"
+PROTOCOL = "3.2.0"
 """Version of the protocol; MAJOR.MINOR of both sides must be the same."""
 BEAT_S = 0.5
 """Seconds between two of these messages, and between two probes of ZeroMQ."""

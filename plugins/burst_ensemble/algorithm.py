@@ -95,9 +95,7 @@ class QueueCounts(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def active(self) -> int:
         """Jobs in any state but inactive."""
-        return (
-            self.new + self.depend + self.priority + self.sched + self.run
-        ) + self.cleanup
+        return self.pending + self.run + self.cleanup
 
     @property
     def pending(self) -> int:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import random
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
@@ -26,6 +25,7 @@ from burst_ensemble.core.member_job import find_group
 from burst_ensemble.core.record import MemberRecord
 from burst_ensemble.core.wishes import AlgorithmFault, Answer
 from burst_ensemble.runtime.algorithms import AlgorithmCalls, Algorithms, Decide
+from burst_replay.report import mean_and_p95
 from burst_replay.trace import TraceJob
 
 from burst import log
@@ -237,15 +237,16 @@ def _priced(times: NodeTimes, price: float | None) -> NodeTimes:
 def _member_outcome(
     name: str, member: SimulatedMember, kept: MemberRecord, fault: str
 ) -> MemberOutcome:
-    waits = sorted(job.start - job.submit for job in member.started)
+    waits = [job.start - job.submit for job in member.started]
+    mean_wait, p95_wait = mean_and_p95(waits)
     return MemberOutcome(
         name=name,
         paid_node_hours=member.paid / 3600,
         needed_node_hours=member.needed / 3600,
         money=member.paid / 3600 * member.times.price,
         jobs=len(waits),
-        mean_wait_s=statistics.fmean(waits) if waits else 0.0,
-        p95_wait_s=waits[math.ceil(0.95 * len(waits)) - 1] if waits else 0.0,
+        mean_wait_s=mean_wait,
+        p95_wait_s=p95_wait,
         changes=max(0, member.changes - 1),
         nodes=kept.nodes,
         end=kept.why if kept.ended is not None else "",

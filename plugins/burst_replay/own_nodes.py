@@ -66,17 +66,28 @@ def _ends(job: int, at: float, cores: int) -> End:
     return End(at, job + 1, JobId(job + 1), cores)
 
 
-class OwnQueue:
-    """The queue, and the running jobs. Jobs are places in the sequence of all jobs."""
+class OwnNodes:
+    """The queue, and the running jobs. Jobs are places in the sequence of all jobs.
 
-    def __init__(self, jobs: Sequence[TraceJob], cores: int, order: Order) -> None:
-        self._line = [_waits(job.cores, job.limit) for job in jobs]
-        # The running jobs, and their ends by their time limits, sorted.
-        self._running: dict[int, End] = {}
-        self._ends: list[End] = []
+    Expectations equal those of the daemon, which computes all of them each time. Here
+    one is kept until it is over, or a job of the same user has ended.
+    """
+
+    def __init__(
+        self, jobs: Sequence[TraceJob], cores: int, order: Order, *, forecasts: bool
+    ) -> None:
+        """`starts` needs `forecasts`, with which a history of run times is kept."""
+        self._jobs, self._order = jobs, order
         self._scheduling = Scheduling(order, depth=_DEPTH)
+        self._line = [_waits(job.cores, job.limit) for job in jobs]
+        # By running job, its start and its end by the time limit; these ends, sorted.
+        self._running: dict[int, tuple[float, End]] = {}
+        self._ends: list[End] = []
         self.room = Cores(cores)
         self.waiting: list[int] = []
+        self._forecasts, self._history = forecasts, RunHistory()
+        self._kinds = [JobKind(job.userid, job.name, job.cores) for job in jobs]
+        self._expected_ends: dict[int, End] = {}
 
     def submit(self, job: int, now: float) -> list[int]:
         """Add a job to the queue; return it if it starts now."""
@@ -84,10 +95,18 @@ class OwnQueue:
         return self.schedule(now) if self._fits(job) else []
 
     def end(self, job: int) -> None:
-        """Record the end of a job; `schedule` then starts others."""
-        end = self._running.pop(job)
-        del self._ends[bisect_left(self._ends, end)]
-        self.room.give_shares(end.share)
+        """Record the end of a job, also of one that ran on bought nodes."""
+        _, end = self._running.pop(job, (0.0, None))
+        if end is not None:
+            del self._ends[bisect_left(self._ends, end)]
+            self.room.give_shares(end.share)
+        if self._forecasts:
+            facts, jobs = self._jobs[job], self._jobs
+            self._history.add(self._kinds[job], facts.run_time, facts.limit)
+            for other in [
+                o for o in self._expected_ends if jobs[o].userid == facts.userid
+            ]:
+                del self._expected_ends[other]
 
     def schedule(self, now: float) -> list[int]:
         """Start the jobs that may start, and return them."""
@@ -100,12 +119,25 @@ class OwnQueue:
             self._start(job, now)
         return started + passing
 
+    def starts(self, now: float, leaves: Leaves) -> list[Start]:
+        """Return when each waiting job starts; `leaves` as for `simulate_queue`."""
+        ends = sorted(
+            self._expected_end(job, began, now)
+            for job, (began, _) in self._running.items()
+        )
+        queue = [
+            _waits(self._jobs[job].cores, self._expected(job, 0.0))
+            for job in self.waiting
+        ]
+        scheduling = Scheduling(self._order, leaves)
+        return simulate_queue(now, self.room, ends, queue, scheduling)
+
     def _passing(self, now: float) -> list[int]:
         """Return the jobs that start now though the first waiting one does not fit."""
-        order, window = self._scheduling.order, self.waiting
-        if not window or not self.room.cores or order is Order.FIFO:
+        window = self.waiting
+        if not window or not self.room.cores or self._order is Order.FIFO:
             return []
-        if order is Order.EASY:
+        if self._order is Order.EASY:
             first, *behind = window[: _DEPTH + 1]
             # Other jobs could not start anyway.
             window = [first, *filter(self._fits, behind)]
@@ -117,63 +149,26 @@ class OwnQueue:
         self.waiting.remove(job)
         _, cores, run_time = self._line[job]
         self.room.take_shares(cores)
-        self._running[job] = _ends(job, now + run_time, cores)
-        insort(self._ends, self._running[job])
+        end = _ends(job, now + run_time, cores)
+        self._running[job] = now, end
+        insort(self._ends, end)
 
     def _fits(self, job: int) -> bool:
         return self._line[job].cores <= self.room.cores
 
-
-class TraceForecasts:
-    """The history of run times, and the expected end of each job on own nodes.
-
-    The expectations equal those of the daemon, which computes all of them each time.
-    Here one is kept until it is over, or a job of the same user has ended.
-    """
-
-    def __init__(self, jobs: Sequence[TraceJob], order: Order) -> None:
-        self._jobs = jobs
-        self._order = order
-        self._kinds = [JobKind(job.userid, job.name, job.cores) for job in jobs]
-        self._history = RunHistory()
-        self._started: dict[int, float] = {}
-        self._ends: dict[int, End] = {}
-
-    def start(self, job: int, now: float) -> None:
-        """Record that a job runs on own nodes from now on."""
-        self._started[job] = now
-
-    def end(self, job: int) -> None:
-        """Record the end of a job, on own or on bought nodes."""
-        facts, jobs = self._jobs[job], self._jobs
-        self._history.add(self._kinds[job], facts.run_time, facts.limit)
-        self._started.pop(job, None)
-        for other in [o for o in self._ends if jobs[o].userid == facts.userid]:
-            del self._ends[other]
-
-    def starts(
-        self, waiting: Sequence[int], room: Cores, now: float, leaves: Leaves
-    ) -> list[Start]:
-        """Return when each waiting job starts; `leaves` as for `simulate_queue`."""
-        ends = sorted(self._end(job, now) for job in self._started)
-        queue = [
-            _waits(self._jobs[job].cores, self._expected(job, 0.0)) for job in waiting
-        ]
-        return simulate_queue(now, room, ends, queue, Scheduling(self._order, leaves))
-
-    def _end(self, job: int, now: float) -> End:
+    def _expected_end(self, job: int, began: float, now: float) -> End:
         """Return the expected end of a job that runs."""
-        known = self._ends.get(job)
+        known = self._expected_ends.get(job)
         if known is not None and known.at > now:
             return known
-        elapsed = now - self._started[job]
+        elapsed = now - began
         expected = self._expected(job, elapsed)
         # Later than now, so that it is computed only once at each time.
         at = max(now + expected, math.nextafter(now, math.inf))
         end = _ends(job, at, self._jobs[job].cores)
         # If a job is expected to run as long again, the expectation always grows.
         if not elapsed or not math.isclose(expected, elapsed):
-            self._ends[job] = end
+            self._expected_ends[job] = end
         return end
 
     def _expected(self, job: int, elapsed: float) -> float:

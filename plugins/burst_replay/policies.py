@@ -5,26 +5,10 @@ from __future__ import annotations
 
 import math
 
-import msgspec
-
+from burst.config import PolicyRule
 from burst.config.policy import default_rule
-from burst.core.select.job_rules import narrowed
 from burst.core.worth.rules import JobFacts, RuleSet
-from burst.model.request import BurstPreferences
 from burst_replay.trace import TraceJob
-
-_ANY = BurstPreferences()
-
-
-class Asks(msgspec.Struct, frozen=True):
-    """What a policy asks for before it buys nodes for a job."""
-
-    worth: float
-    """Hours saved for each node-hour; 0: it must wait; math.inf: never."""
-    wait: float = 0.0
-    """Seconds for which own nodes are tried first."""
-    preferences: BurstPreferences = _ANY
-    """The offers and bursts that the job may have, and the rule that says so."""
 
 
 class Policy:
@@ -38,15 +22,15 @@ class Policy:
         """Whether it may buy nodes."""
         self.forecasts = any(0 < worth < math.inf for worth in worths)
         """Whether it may ask for a worth, so that a history of run times is needed."""
-        self._asks: dict[str, Asks] = {}
+        self._used: set[str] = set()
 
     def unused(self) -> list[str]:
-        """Return the rules, except the last, that no job of `asks` matched."""
+        """Return the rules, except the last, that `rule` never returned."""
         names = [rule.name for rule, _ in self.rules.terms[:-1]]
-        return [name for name in names if name not in self._asks]
+        return [name for name in names if name not in self._used]
 
-    def asks(self, job: TraceJob, nodes: int, now: float) -> Asks:
-        """Return what the policy asks for a job that needs `nodes` bought nodes.
+    def rule(self, job: TraceJob, nodes: int, now: float) -> PolicyRule:
+        """Return the rule for a job that needs `nodes` bought nodes.
 
         `now` is in seconds since the epoch.
         """
@@ -60,10 +44,8 @@ class Policy:
             duration=job.limit if job.limited else 0.0,
         )
         rule = self.rules.find(facts, now)
-        if rule.name not in self._asks:
-            worth, wait = rule.worth or 0.0, rule.wait or 0.0
-            self._asks[rule.name] = Asks(worth, wait, narrowed(_ANY, rule))
-        return self._asks[rule.name]
+        self._used.add(rule.name)
+        return rule
 
 
 def worth_policy(worth: float, name: str = "") -> Policy:

@@ -20,7 +20,7 @@ from heapq import heappush
 
 import msgspec
 
-from burst.config import LimitSettings
+from burst.config import LimitSettings, PolicyRule
 from burst.core.plan.catalog import Failures, OfferCatalog
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, LiveBurstWorth
@@ -30,6 +30,7 @@ from burst.core.plan.live_nodes import LiveNodes
 from burst.core.plan.offers import ProviderOffer
 from burst.core.plan.rank_table import RankTable
 from burst.core.plan.sources import new_burst, why_unwanted
+from burst.core.select.job_rules import narrowed
 from burst.core.worth.budget import next_begin
 from burst.core.worth.estimate import StartEstimate, judge
 from burst.core.worth.ledger import Costs, NodeSeconds, Payer, counted, settle
@@ -38,10 +39,10 @@ from burst.model.burst import BurstId, Lease
 from burst.model.jobid import JobId
 from burst.model.lead import NO_LEAD
 from burst.model.reason import Reason
-from burst.model.request import ResourceRequest
+from burst.model.request import BurstPreferences, ResourceRequest
 from burst.model.shape import Shape
 from burst_replay.bought_burst import BoughtBurst, Spending
-from burst_replay.policies import Asks, Policy
+from burst_replay.policies import Policy
 from burst_replay.site import Site
 from burst_replay.trace import Trace
 
@@ -87,7 +88,11 @@ class ReplayBursts:
             offers=site.offers, known=site.offers, failures=Failures()
         )
         self._purchase = cache(OnlineTimes(self._times).purchase)
-        # The offers that a job may have by its preferences, in order.
+        # The preferences of jobs by their rule, and the offers that these allow.
+        self._wishes = {
+            rule.name: narrowed(BurstPreferences(), rule)
+            for rule, _ in policy.rules.terms
+        }
         self._wanted = cache(
             lambda wish: [
                 o for o in site.offers if not why_unwanted(wish, new_burst(o))
@@ -111,29 +116,29 @@ class ReplayBursts:
         self.costs = Costs()
         """The cost of bursts that are gone."""
 
-    def serve(self, job: int, asks: Asks, at: float, now: float) -> float | None:
+    def serve(self, job: int, rule: PolicyRule, at: float, now: float) -> float | None:
         """Run a job on a live burst, or else on a new one, if that pays.
 
         `at` is when it would start on own nodes. Return when it starts; None if no
         burst pays, or no budget has the money.
         """
-        limit = self._jobs[job].limit
+        limit, asked = self._jobs[job].limit, rule.worth or 0.0
         here = StartEstimate(expected=at, latest=at, earliest=at)
         if self._with_room:
-            worth = LiveBurstWorth(here, limit, asks.worth, now)
-            demand = self._demand(job, asks, worth if asks.worth else None)
+            worth = LiveBurstWorth(here, limit, asked, now)
+            demand = self._demand(job, rule, worth if asked else None)
             name = LiveNodes(self._plan_at(now)).reuse(demand)
             if name is not None:
                 self._use(int(name), job, demand, now)
                 return now
-        wanted, nodes = self._wanted(asks.preferences), self._nodes(job)
+        wanted, nodes = self._wanted(self._wishes[rule.name]), self._nodes(job)
         pays = [
-            judge(here, self._purchase(each, nodes, limit), asks.worth, now).pays
+            judge(here, self._purchase(each, nodes, limit), asked, now).pays
             for each in wanted
         ]
         if True not in pays:
             return None
-        demand = self._demand(job, asks)
+        demand = self._demand(job, rule)
         # The job is judged by the offer that it would get; by the first if there is no
         # money for any.
         place = self._first_with_money(wanted, demand, now)
@@ -144,11 +149,11 @@ class ReplayBursts:
             return None
         return self._make(self._from(wanted[place], now), job, demand, now)
 
-    def end(self, job: int, now: float) -> bool:
-        """Record the end of a job; tell whether it ran on a burst."""
+    def end(self, job: int, now: float) -> None:
+        """Record the end of a job, if it ran on a burst."""
         number = self._on.pop(job, None)
         if number is None:
-            return False
+            return
         bought = self._bursts[number]
         rules = [rule for rule, _ in self._policy.rules.terms]
         bought.end(JobId(job + 1), rules, self._times, self._epoch(now))
@@ -156,7 +161,6 @@ class ReplayBursts:
         if not bought.busy:
             self._emptied.add(number)
         self._context = None
-        return True
 
     def handle(self, what: Due, number: int, now: float) -> bool:
         """Handle an event of a burst; tell whether money has come back for jobs."""
@@ -189,7 +193,7 @@ class ReplayBursts:
         self._emptied.clear()
 
     def _demand(
-        self, job: int, asks: Asks, worth: LiveBurstWorth | None = None
+        self, job: int, rule: PolicyRule, worth: LiveBurstWorth | None = None
     ) -> Demand:
         """Return the demand of a job, as for a plan."""
         facts, number = self._jobs[job], JobId(job + 1)
@@ -201,7 +205,7 @@ class ReplayBursts:
             request=ResourceRequest(
                 nodes=0, slots=self._nodes(job), cores_per_slot=cores
             ),
-            preferences=asks.preferences,
+            preferences=self._wishes[rule.name],
             since=since,
             duration=facts.limit,
             live_worth=worth,

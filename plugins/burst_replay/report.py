@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import msgspec
@@ -43,13 +43,14 @@ def policy_result(
     jobs: Sequence[TraceJob], machine: Machine, outcome: ReplayOutcome
 ) -> PolicyResult:
     """Return the figures for the outcome of a replay."""
-    waits = sorted(wait for wait in outcome.waits if wait < math.inf)
+    waits = [wait for wait in outcome.waits if wait < math.inf]
+    mean_wait, p95_wait = mean_and_p95(waits)
     all_work = sum(job.run_time * job.cores for job in jobs) / machine.cores / 3600.0
     spent, costs = outcome.spent, outcome.costs
     bought = (spent.work + spent.idle + spent.boot + spent.teardown) / 3600.0
     return PolicyResult(
-        mean_wait_s=math.fsum(waits) / len(waits) if waits else 0.0,
-        p95_wait_s=waits[math.ceil(0.95 * len(waits)) - 1] if waits else 0.0,
+        mean_wait_s=mean_wait,
+        p95_wait_s=p95_wait,
         own_node_hours=outcome.own_work,
         bought_node_hours=bought,
         bought_share=bought / all_work if all_work else 0.0,
@@ -61,6 +62,14 @@ def policy_result(
         boot=to_units(costs.boot),
         teardown=to_units(costs.teardown),
     )
+
+
+def mean_and_p95(waits: Collection[float]) -> tuple[float, float]:
+    """Return the mean and the 95th percentile; 0 for both if there are no waits."""
+    if not waits:
+        return 0.0, 0.0
+    place = math.ceil(0.95 * len(waits)) - 1
+    return math.fsum(waits) / len(waits), sorted(waits)[place]
 
 
 def json_report(trace: Trace, found: dict[str, PolicyResult]) -> dict[str, Any]:

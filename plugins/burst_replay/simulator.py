@@ -16,10 +16,11 @@ from heapq import heappop, heappush
 
 import msgspec
 
+from burst.config import PolicyRule
 from burst.core.worth.estimate import judged_again_at
 from burst.core.worth.ledger import Costs, NodeSeconds
-from burst_replay.own_nodes import OwnQueue, TraceForecasts
-from burst_replay.policies import Asks, Policy
+from burst_replay.own_nodes import OwnNodes
+from burst_replay.policies import Policy
 from burst_replay.replay_bursts import Due, Events, ReplayBursts
 from burst_replay.site import Site
 from burst_replay.trace import Trace
@@ -68,14 +69,13 @@ class _Replay:
         jobs = trace.jobs
         self._jobs, self._site, self._policy = jobs, site, policy
         self._trace_began = trace.started
-        self._own = OwnQueue(jobs, site.machine.total, site.order)
-        self._forecaster = (
-            TraceForecasts(jobs, site.order) if policy.forecasts else None
+        self._own = OwnNodes(
+            jobs, site.machine.total, site.order, forecasts=policy.forecasts
         )
         self._events: Events = []
         self._bursts = ReplayBursts(trace, site, policy, self._events)
         self._waits = [math.inf] * len(jobs)
-        self._asks: dict[int, Asks] = {}
+        self._rules: dict[int, PolicyRule] = {}
         self._judged = 0
         # When something else than the hours of rules changed last, and when these do.
         self._changed = 0.0
@@ -115,7 +115,7 @@ class _Replay:
             self._started(started, now)
             return
         else:
-            self._asked(job, now)
+            self._rule(job, now)
         self._judge(now)
 
     def _let_happen(self, now: float) -> None:
@@ -138,10 +138,8 @@ class _Replay:
         if what in (Due.IDLE, Due.GONE):
             return self._bursts.handle(what, number, now)
         if what is Due.END:
-            if self._forecaster is not None:
-                self._forecaster.end(number)
-            if not self._bursts.end(number, now):
-                self._own.end(number)
+            self._own.end(number)
+            self._bursts.end(number, now)
         return True
 
     def _started(self, started: Iterable[int], now: float) -> None:
@@ -150,8 +148,6 @@ class _Replay:
             facts = self._jobs[job]
             self._own_work += facts.run_time * facts.cores / self._site.machine.cores
             self._runs(job, now)
-            if self._forecaster is not None:
-                self._forecaster.start(job, now)
 
     def _runs(self, job: int, start: float) -> None:
         facts = self._jobs[job]
@@ -166,8 +162,8 @@ class _Replay:
         if not self._policy.buys:
             return
         waiting = tuple(self._own.waiting)
-        if waiting and self._forecaster is not None:
-            self._judge_by_starts(self._forecaster, waiting, now)
+        if waiting and self._policy.forecasts:
+            self._judge_by_starts(waiting, now)
         else:
             for job in waiting:
                 # It may have started on own nodes when a job before it had left.
@@ -192,9 +188,7 @@ class _Replay:
             self._hours_at = again
             heappush(self._events, (again, Due.HOURS, 0))
 
-    def _judge_by_starts(
-        self, forecaster: TraceForecasts, waiting: Sequence[int], now: float
-    ) -> None:
+    def _judge_by_starts(self, waiting: Sequence[int], now: float) -> None:
         """Judge jobs by the time when each would start on own nodes.
 
         If a job has not started at that time, they are judged again.
@@ -207,7 +201,7 @@ class _Replay:
             left.append(waiting[place])
             return True
 
-        starts = forecaster.starts(waiting, self._own.room, now, leaves)
+        starts = self._own.starts(now, leaves)
         self._judged += 1
         again = judged_again_at((at for at, _ in starts), now)
         if again < math.inf:
@@ -226,11 +220,10 @@ class _Replay:
 
         `at` is when it would start on own nodes.
         """
-        asks = self._asked(job, now)
-        tries = self._fits_here(job) and now < self._jobs[job].submit + asks.wait
-        if tries or asks.worth == math.inf:
+        rule, until = self._rule(job, now)
+        if rule.worth == math.inf or (self._fits_here(job) and now < until):
             return False
-        start = self._bursts.serve(job, asks, at, now)
+        start = self._bursts.serve(job, rule, at, now)
         if start is not None:
             self._runs(job, start)
         return start is not None
@@ -238,13 +231,15 @@ class _Replay:
     def _fits_here(self, job: int) -> bool:
         return self._jobs[job].cores <= self._site.machine.total
 
-    def _asked(self, job: int, now: float) -> Asks:
-        known = self._asks.get(job)
-        if known is None or self._policy.rules.by_hours:
-            facts = self._jobs[job]
+    def _rule(self, job: int, now: float) -> tuple[PolicyRule, float]:
+        """Return the rule for a job, and until when the job tries own nodes."""
+        facts, known = self._jobs[job], self._rules.get(job)
+        rule = known
+        if rule is None or self._policy.rules.by_hours:
             nodes = self._site.machine.nodes_for(facts.cores)
-            asks = self._policy.asks(facts, nodes, self._trace_began + now)
-            if asks is not known and now < facts.submit + asks.wait:
-                heappush(self._events, (facts.submit + asks.wait, Due.ASK, job))
-            self._asks[job] = asks
-        return self._asks[job]
+            rule = self._policy.rule(facts, nodes, self._trace_began + now)
+            self._rules[job] = rule
+        until = facts.submit + (rule.wait or 0.0)
+        if rule is not known and now < until:
+            heappush(self._events, (until, Due.ASK, job))
+        return rule, until

@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from burst_embedded.jobspec import Command, parse_command
+from burst_embedded.job import parse_command
+from burst_embedded.wire import RunTasks
 
 from burst.errors import JobspecError
 from tests.embedded.jobspecs import Wanted, build_jobspec
@@ -14,8 +15,8 @@ from tests.embedded.jobspecs import Wanted, build_jobspec
 
 def test_the_command_is_read_with_its_surroundings() -> None:
     system = {"cwd": "/tmp", "environment": {"A": "b"}}
-    command = parse_command(build_jobspec(["echo", "x"], Wanted(), system))
-    assert command == Command(("echo", "x"), "/tmp", {"A": "b"})
+    order = parse_command(build_jobspec(["echo", "x"], Wanted(), system))
+    assert order == RunTasks(0, (), ("echo", "x"), "/tmp", {"A": "b"})
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 import msgspec
 
 from burst.core.plan.slots import may_lease, only_for
+from burst.core.tagged_nodes import TaggedNodes
 from burst.errors import BurstError
-from burst.model.burst import Tag
 from burst.model.decision import count_nodes
 from burst_ensemble.algorithm import SUBMIT_MOST, MemberDecision
 from burst_ensemble.config.spec import EnsembleSpec
@@ -20,7 +18,6 @@ from burst_ensemble.core.record import (
     EnsembleRecord,
     EnsembleRecords,
     EnsembleStart,
-    Seen,
 )
 from burst_ensemble.core.sizes import resized
 from burst_ensemble.core.wishes import give_jobs
@@ -29,13 +26,15 @@ KEPT_ENDED = 20
 """How many ended ensembles stay on record, not counting those with `is_kept`."""
 
 
-def begin_ensemble(seen: Seen, new: EnsembleStart) -> EnsembleRecords:
+def begin_ensemble(
+    ensembles: EnsembleRecords, nodes: TaggedNodes, new: EnsembleStart, now: float
+) -> EnsembleRecords:
     """Put an ensemble on record; its first step makes the members.
 
     `new` has no slots: each member gets a rank slot that is large enough for its `max`.
     An ensemble with `is_kept` begins only once. Raises BurstError.
     """
-    spec, (ensembles, nodes, now) = new.spec, seen
+    spec = new.spec
     if new.is_kept and spec.name in ensembles:
         return ensembles
     before = ensembles.get(spec.name)
@@ -48,10 +47,10 @@ def begin_ensemble(seen: Seen, new: EnsembleStart) -> EnsembleRecords:
     began = now
     if before is not None and int(before.record.started) == int(now):
         began = int(now) + 1.0  # job names have it, and jobs are found by name
-    start = msgspec.structs.replace(new, slots=_choose_slots(seen, spec))
+    start = msgspec.structs.replace(new, slots=_choose_slots(ensembles, nodes, spec))
     one = with_earlier_run(Ensemble(start, controller.new_record(spec, began)), nodes)
     after = {**ensembles, spec.name: one}
-    return _without_oldest(seen._replace(ensembles=after), pending, spec.name)
+    return _without_oldest(after, nodes, spec.name)
 
 
 def find_ensemble(ensembles: EnsembleRecords, name: str) -> Ensemble:
@@ -120,9 +119,10 @@ def _running(one: Ensemble, member: str) -> str:
     return f"{name}/{member}"
 
 
-def _choose_slots(seen: Seen, spec: EnsembleSpec) -> dict[str, tuple[str, ...]]:
+def _choose_slots(
+    ensembles: EnsembleRecords, nodes: TaggedNodes, spec: EnsembleSpec
+) -> dict[str, tuple[str, ...]]:
     """Return by member the hosts of a rank slot that no other ensemble uses."""
-    ensembles, nodes, _ = seen
     pending = nodes.tags_waiting()
     taken = {
         hosts
@@ -156,13 +156,16 @@ def _choose_slots(seen: Seen, spec: EnsembleSpec) -> dict[str, tuple[str, ...]]:
     return chosen
 
 
-def _without_oldest(seen: Seen, pending: Collection[Tag], but: str) -> EnsembleRecords:
+def _without_oldest(
+    ensembles: EnsembleRecords, nodes: TaggedNodes, but: str
+) -> EnsembleRecords:
     """Return the ensembles without the oldest ended ones: the last KEPT_ENDED stay."""
+    pending = nodes.tags_waiting()
     over = [
         name
-        for name, one in seen.ensembles.items()
-        if name != but and is_over(one, seen.nodes, pending) and not one.start.is_kept
+        for name, one in ensembles.items()
+        if name != but and is_over(one, nodes, pending) and not one.start.is_kept
     ]
-    over.sort(key=lambda name: seen.ensembles[name].record.ended or 0.0)
+    over.sort(key=lambda name: ensembles[name].record.ended or 0.0)
     gone = over[: max(0, len(over) - KEPT_ENDED)]
-    return {name: one for name, one in seen.ensembles.items() if name not in gone}
+    return {name: one for name, one in ensembles.items() if name not in gone}

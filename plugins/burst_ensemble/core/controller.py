@@ -27,13 +27,7 @@ from burst_ensemble.core.intents import (
 )
 from burst_ensemble.core.job_rows import MemberState, SizedReading, count_never_taken
 from burst_ensemble.core.member_job import find_group
-from burst_ensemble.core.record import (
-    Ensemble,
-    EnsembleRecord,
-    EnsembleRecords,
-    KnownJob,
-    MemberRecord,
-)
+from burst_ensemble.core.record import EnsembleRecord, KnownJob, MemberRecord
 from burst_ensemble.core.sizes import decide_sizes
 from burst_ensemble.core.views import make_views, take_in
 from burst_ensemble.core.wishes import (
@@ -169,40 +163,15 @@ def confirm(
     return record
 
 
-def confirm_run(
-    ensembles: EnsembleRecords,
-    before: EnsembleRecord,
-    done: Sequence[tuple[Intent, Done]],
-    now: float,
-) -> EnsembleRecords:
-    """Record what was done for the ensemble run that `before` belongs to.
-
-    If the ensemble is no longer on record or was started again, nothing is recorded.
-    """
-    one = ensembles.get(before.name)
-    if one is None or one.record.started != before.started:
-        return ensembles
-    record = confirm(one.start.spec, one.record, done, now)
-    if record == one.record:
-        return ensembles
-    return {**ensembles, before.name: msgspec.structs.replace(one, record=record)}
-
-
-def note_failure(
-    ensembles: EnsembleRecords, before: Ensemble, error: BaseException
-) -> EnsembleRecords:
-    """Record that a step of this run of an ensemble failed, until one does not."""
-    one = ensembles.get(before.record.name)
-    if one is None or one.start is not before.start:
-        return ensembles
+def note_failure(record: EnsembleRecord, error: BaseException) -> EnsembleRecord:
+    """Return the record that says that a step failed, until one does not."""
     fault = f"{_STEP_FAILED}{type(error).__name__}, which the log has in full"
     members = {
         name: msgspec.structs.replace(member, fault=fault)
-        for name, member in one.record.members.items()
+        for name, member in record.members.items()
         if member.ended is None
     }
-    record = one.record.with_members(members)
-    return {**ensembles, record.name: Ensemble(one.start, record)}
+    return record.with_members(members)
 
 
 def _wishes(

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import msgspec
 
-from burst.core.tagged_nodes import TaggedNodes
 from burst.model.burst import BurstId, Tag
 from burst.model.jobid import JobId
 from burst_ensemble.algorithm import JobTally
@@ -194,16 +193,6 @@ class Member(msgspec.Struct, frozen=True):
 
 EnsembleRecords = Mapping[str, Ensemble]
 """The ensembles that run and the last that ended, by name."""
-
-
-class Seen(NamedTuple):
-    """The facts for a decision or an answer about ensembles."""
-
-    ensembles: EnsembleRecords
-    nodes: TaggedNodes
-    """The daemon's answer about bursts and jobs."""
-    now: float
-    """Seconds since the epoch."""
 
 
 def plain_duration(value: float) -> str:

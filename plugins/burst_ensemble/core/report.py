@@ -18,7 +18,7 @@ from burst.model.ranks import format_hostlist
 from burst_ensemble.algorithm import MemberView
 from burst_ensemble.core.job_rows import MemberState
 from burst_ensemble.core.read_members import is_over, read_members
-from burst_ensemble.core.record import Ensemble, Member, Seen
+from burst_ensemble.core.record import Ensemble, Member
 from burst_ensemble.core.views import make_views, take_in
 
 
@@ -32,14 +32,13 @@ class ShownMember(msgspec.Struct, frozen=True):
 
 
 def ensemble_row(
-    seen: Seen, name: str, external: Mapping[str, ShownMember]
+    one: Ensemble, nodes: TaggedNodes, external: Mapping[str, ShownMember]
 ) -> dict[str, Any]:
     """Return the state of an ensemble; `state` is running, ending, or ended.
 
     If the lead cannot be read, members have only what is on record. `external` has the
     external members, by name.
     """
-    one, nodes = seen.ensembles[name], seen.nodes
     read = read_members(one, nodes, lambda *_: {}) if nodes.is_read else {}
     for member, told in external.items():
         if told.state is not None:
@@ -57,7 +56,7 @@ def ensemble_row(
             row["member"] |= external[each.name].facts
         members[each.name] = row
     return {
-        "name": name,
+        "name": record.name,
         "started": record.started,
         "ended": record.ended,
         "why": record.why,

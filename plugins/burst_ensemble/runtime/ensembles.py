@@ -24,7 +24,7 @@ from burst_ensemble.algorithm import MemberView, Memory
 from burst_ensemble.config.file import EnsembleFile
 from burst_ensemble.config.settings import ensemble_settings
 from burst_ensemble.core.commands import begin_ensemble
-from burst_ensemble.core.controller import confirm_run, look, note_failure
+from burst_ensemble.core.controller import confirm, look, note_failure
 from burst_ensemble.core.intents import Done, Intent, RunCustom, SubmitJobs
 from burst_ensemble.core.job_rows import MemberState
 from burst_ensemble.core.read_members import (
@@ -38,7 +38,6 @@ from burst_ensemble.core.record import (
     EnsembleRecords,
     EnsembleStart,
     Member,
-    Seen,
 )
 from burst_ensemble.core.wishes import AlgorithmFault, Answer
 from burst_ensemble.runtime.actions import NO_CUSTOM, MemberActions
@@ -135,7 +134,7 @@ class Ensembles:
         self._make(file)
         now = self._clock()
         return self._store.change(
-            lambda current: begin_ensemble(Seen(current, nodes, now), start)
+            lambda current: begin_ensemble(current, nodes, start, now)
         )
 
     def make_due(self, name: str) -> None:
@@ -180,7 +179,9 @@ class Ensembles:
                     log.failure("ensemble %s: its step failed", name, error=error)
                 self._said[name] = repr(error)
                 with contextlib.suppress(BurstError):
-                    self._store.change(partial(note_failure, before=one, error=error))
+                    self._store.change_run(
+                        one.start, partial(note_failure, error=error)
+                    )
             else:
                 self._said.pop(name, None)
 
@@ -275,9 +276,8 @@ class Ensembles:
                     first = first or error
         finally:
             now, every = self._clock(), [*done, *failed]
-            self._store.change(
-                lambda current: confirm_run(current, before.record, every, now)
-            )
+            confirmed = partial(confirm, before.start.spec, done=every, now=now)
+            self._store.change_run(before.start, confirmed)
         for intent, what in done:
             if isinstance(intent, SubmitJobs):
                 _log_refusals(before.record, intent.member, what)

@@ -27,7 +27,6 @@ from burst_ensemble.core.record import (
     EnsembleRecord,
     EnsembleRecords,
     EnsembleStart,
-    Seen,
 )
 from burst_ensemble.core.report import ensemble_row
 from burst_ensemble.runtime.algorithms import Algorithms, load_algorithms
@@ -122,7 +121,7 @@ class EnsembleService:
             spec=spec, userid=os.geteuid(), environment=asked.environment
         )
         after = self.ensembles.begin(EnsembleFile(spec), start, nodes)
-        return self._row(Seen(after, nodes, self._daemon.clock()), spec.name)
+        return self._row(after[spec.name], nodes)
 
     def _change_one(self, change: _Change, asked: EnsembleRequest) -> Row:
         nodes, now = self._told(), self._daemon.clock()
@@ -134,15 +133,15 @@ class EnsembleService:
 
         after = self.store.change(change_one)
         self.ensembles.make_due(asked.name)
-        return self._row(Seen(after, nodes, now), asked.name)
+        return self._row(after[asked.name], nodes)
 
-    def _row(self, seen: Seen, name: str) -> Row:
+    def _row(self, one: Ensemble, nodes: TaggedNodes) -> Row:
         external = {
             member.name: self.external.show(member)
-            for member in seen.ensembles[name].members
+            for member in one.members
             if member.spec.is_external and self.external is not None
         }
-        return ensemble_row(seen, name, external)
+        return ensemble_row(one, nodes, external)
 
     def _told(self) -> TaggedNodes:
         """Return the daemon's bursts and jobs with tags; none while it does not answer.
@@ -157,9 +156,8 @@ class EnsembleService:
     def _status(self, asked: EnsembleRequest) -> Row:
         """Return all ensembles that are on record, or the one that is asked for."""
         nodes = self._told()
-        seen = Seen(self.store.read(), nodes, nodes.now)
-        known = seen.ensembles
-        names = sorted(known, key=lambda each: known[each].record.started)
+        known = self.store.read()
+        shown = sorted(known.values(), key=lambda one: one.record.started)
         if asked.name:
-            names = [commands.find_ensemble(known, asked.name).record.name]
-        return {"ensembles": [self._row(seen, each) for each in names]}
+            shown = [commands.find_ensemble(known, asked.name)]
+        return {"ensembles": [self._row(one, nodes) for one in shown]}

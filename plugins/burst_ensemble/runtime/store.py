@@ -91,6 +91,22 @@ class EnsembleStore:
             self._records = after
             return after
 
+    def change_run(
+        self, start: EnsembleStart, make: Callable[[EnsembleRecord], EnsembleRecord]
+    ) -> None:
+        """Replace the record of one run of an ensemble, as `change` does.
+
+        Nothing is changed if it is no longer on record, or was started again.
+        """
+
+        def change_one(current: EnsembleRecords) -> EnsembleRecords:
+            one = current.get(start.spec.name)
+            if one is None or one.start is not start:
+                return current
+            return {**current, start.spec.name: Ensemble(start, make(one.record))}
+
+        self.change(change_one)
+
     def _load(self) -> EnsembleRecords:
         if self._records is not None:
             return self._records

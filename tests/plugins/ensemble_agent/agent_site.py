@@ -11,7 +11,12 @@ from burst_ensemble.core.report import ensemble_row
 from burst_ensemble_agent.report import AgentAnswer, AgentReport
 from burst_ensemble_agent.reports import AgentReports
 
-from tests.plugins.ensemble.runtime.ensemble_site import MEMBER, EnsembleSite, Scripted
+from tests.plugins.ensemble.runtime.ensemble_site import (
+    MEMBER,
+    EnsembleSite,
+    Scripted,
+    nodes_of,
+)
 from tests.plugins.ensemble_agent.agents import report
 
 OUTSIDE: dict[str, Any] = {
@@ -53,8 +58,7 @@ class Outside:
 
     def row(self, **changes: Any) -> Any:
         """The member as it is shown, with these changes of what the daemon tells."""
-        seen = self.site.seen
-        nodes = msgspec.structs.replace(seen.nodes, **changes)
-        shown = self.reports.show(Member(seen.ensembles["sweep"], "m"))
-        made = ensemble_row(seen._replace(nodes=nodes), "sweep", {"m": shown})
+        one = self.site.store.read()["sweep"]
+        nodes = msgspec.structs.replace(nodes_of(self.site.sim), **changes)
+        made = ensemble_row(one, nodes, {"m": self.reports.show(Member(one, "m"))})
         return made["members"]["m"]

@@ -13,7 +13,12 @@ from burst_ensemble.core import commands
 from burst_ensemble.core.controller import new_record
 from burst_ensemble.core.intents import Done, JobRef
 from burst_ensemble.core.job_rows import JobsSeen, count_jobs
-from burst_ensemble.core.record import EnsembleStart, KnownJob, MemberRecord, Seen
+from burst_ensemble.core.record import (
+    EnsembleRecords,
+    EnsembleStart,
+    KnownJob,
+    MemberRecord,
+)
 from burst_ensemble.core.views import fresh_view, make_views
 from burst_ensemble_agent.report import JOBS_MOST
 
@@ -166,7 +171,7 @@ def test_it_has_no_rank_slot_and_is_not_resized_by_hand() -> None:
     sim.tick(2)
     spec = ensemble(member("m", mode="external", min=0, size=0, max=ANY_SIZE))
     new = EnsembleStart(spec=spec, userid=100)
-    made = commands.begin_ensemble(Seen({}, nodes_of(sim), NOW), new)["e"]
+    made = commands.begin_ensemble({}, nodes_of(sim), new, NOW)["e"]
     assert made.start.slots == {}
     with pytest.raises(BurstError, match="an instance of its own"):
         commands.resize_member(made, "m", 2, NOW)
@@ -175,16 +180,18 @@ def test_it_has_no_rank_slot_and_is_not_resized_by_hand() -> None:
 def test_no_two_members_have_one_rank_slot() -> None:
     sim = Sim()
     sim.tick(2)
-    seen = Seen({}, nodes_of(sim), NOW)
+    known: EnsembleRecords = {}
+    nodes = nodes_of(sim)
     e, f, g = (
         msgspec.structs.replace(ensemble(member(max=4)), name=name) for name in "efg"
     )
     for spec in (e, f):
         new = EnsembleStart(spec=spec, userid=100)
-        seen = seen._replace(ensembles=commands.begin_ensemble(seen, new))
-    assert len({one.start.slots["m"] for one in seen.ensembles.values()}) == 2
+        known = commands.begin_ensemble(known, nodes, new, NOW)
+    assert len({one.start.slots["m"] for one in known.values()}) == 2
+    last = EnsembleStart(spec=g, userid=100)
     with pytest.raises(BurstError, match="no rank slot of 4 nodes is left"):
-        commands.begin_ensemble(seen, EnsembleStart(spec=g, userid=100))
+        commands.begin_ensemble(known, nodes, last, NOW)
 
 
 @pytest.mark.parametrize(("others", "counted"), [(True, 1), (False, 2)])

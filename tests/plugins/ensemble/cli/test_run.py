@@ -13,7 +13,7 @@ from burst_ensemble.core.report import ensemble_row
 
 from burst.cli.listing import Listing
 from tests.cli.cli_harness import CliHarness, burst
-from tests.plugins.ensemble.runtime.ensemble_site import MEMBER, EnsembleSite
+from tests.plugins.ensemble.runtime.ensemble_site import MEMBER, EnsembleSite, nodes_of
 from tests.plugins.ensemble.runtime.far_site import Far
 from tests.support.ensemble_story import FILE, ensemble, run_to_its_end
 from tests.support.waiting import wait_until
@@ -131,7 +131,7 @@ def test_without_a_daemon_the_nodes_that_are_up_are_not_told(
     site = EnsembleSite()
     site.up(members=[MEMBER])
     site.step(2)
-    seen = site.seen
-    nodes = msgspec.structs.replace(seen.nodes, is_read=False)
-    print_ensemble(ensemble_row(seen._replace(nodes=nodes), "sweep", {}), Listing())
+    nodes = msgspec.structs.replace(nodes_of(site.sim), is_read=False)
+    one = site.store.read()["sweep"]
+    print_ensemble(ensemble_row(one, nodes, {}), Listing())
     assert re.search(r" running +\S+ +\?/1 +0 ended", capsys.readouterr().out)

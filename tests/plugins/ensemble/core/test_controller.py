@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 import pytest
 from burst_ensemble.algorithm import (
     MEMORY_MOST,
@@ -18,7 +17,6 @@ from burst_ensemble.algorithm import (
 from burst_ensemble.core.algorithms.workload_demand import DemandOptions, WorkloadDemand
 from burst_ensemble.core.controller import (
     confirm,
-    confirm_run,
     look,
     new_record,
     note_failure,
@@ -167,22 +165,12 @@ def test_without_nodes_for_its_least_size_a_member_does_not_begin() -> None:
 def test_a_step_that_failed_is_told_until_the_next_one() -> None:
     """Also of a member that cannot be read. The fault of its algorithm stays then."""
     spec = ensemble(member("a"), member("b"))
-    start = EnsembleStart(spec=spec, userid=1)
-    one = Ensemble(start, begun(spec, a=1, b=1))
-    noted = note_failure({"e": one}, one, ZeroDivisionError())["e"].record
+    noted = note_failure(begun(spec, a=1, b=1), ZeroDivisionError())
     assert noted.members["b"].fault.startswith("its step failed: ZeroDivisionError")
     step = stepped(spec, noted, {"a": reading(1)}, {"a": AlgorithmFault("no")})
     assert [each.fault for each in step.record.members.values()] == ["a0: no", ""]
     again = stepped(spec, step.record, {}, {})
     assert again.record.members["a"].fault == "a0: no"
-
-
-def test_a_step_that_failed_is_not_told_of_a_run_that_began_since() -> None:
-    spec = ensemble()
-    before = Ensemble(EnsembleStart(spec=spec, userid=1), begun(spec, m=1))
-    anew = Ensemble(EnsembleStart(spec=spec, userid=1), begun(spec, m=1))
-    assert note_failure({"e": anew}, before, ZeroDivisionError()) == {"e": anew}
-    assert note_failure({}, before, ZeroDivisionError()) == {}
 
 
 def test_the_limit_of_time_ends_all() -> None:
@@ -411,23 +399,18 @@ def test_commands_of_a_member_that_ends_are_run() -> None:
     assert is_over(Ensemble(one.start, done), nothing, ())
 
 
-def test_what_was_done_is_confirmed_for_the_run_of_which_it_is() -> None:
-    spec = ensemble(member(jobs=(jobs("x", nodes=2),)))
-    start, ref = EnsembleStart(spec=spec, userid=1), JobRef("x", 0)
+def test_what_was_done_is_confirmed_once() -> None:
+    spec, ref = ensemble(member(jobs=(jobs("x", nodes=2),))), JobRef("x", 0)
     record = begun(spec, m=1).with_member("m", unconfirmed=(ref,))
     intent = SubmitJobs(member="m", jobs=(ref,))
-    known = {"e": Ensemble(start, record)}
     done = [(intent, Done("no", {ref: JobId(7)})), (intent, Done("never"))]
-    found = confirm_run(known, record, done, NOW)["e"].record.members["m"]
+    found = confirm(spec, record, done, NOW).members["m"]
     assert found.unconfirmed == ()
     assert found.refused == "no"
     new = KnownJob("x", 2, counted="", submitted=NOW)
     assert found.jobs == {JobId(7): new}
-    again = {"e": Ensemble(start, record.with_members({"m": found}))}
-    assert confirm_run(again, record, done[:1], NOW + 1) is again
-    assert confirm_run({}, record, done, NOW) == {}
-    other = msgspec.structs.replace(record, started=NOW)
-    assert confirm_run(known, other, done, NOW) is known
+    again = record.with_members({"m": found})
+    assert confirm(spec, again, done[:1], NOW + 1) == again
 
 
 def test_a_job_that_can_never_be_submitted_is_counted_once() -> None:
@@ -460,8 +443,7 @@ def test_a_member_whose_jobs_the_lead_does_not_show_yet_is_not_idle(
 
     record = step(begun(spec, m=1), NOW)
     (ref,) = record.members["m"].unconfirmed
-    known = {"e": Ensemble(EnsembleStart(spec=spec, userid=1), record)}
     done = [(SubmitJobs(member="m", jobs=(ref,)), Done("", {ref: JobId(7)}))]
-    record = confirm_run(known, record, done, NOW)["e"].record
+    record = confirm(spec, record, done, NOW)
     record = step(record, NOW + later)
     assert (record.members["m"].ended is not None) is ends

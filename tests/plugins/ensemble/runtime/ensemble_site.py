@@ -10,10 +10,8 @@ from burst_ensemble.algorithm import Algorithm, MemberDecision, MemberView, Memo
 from burst_ensemble.config.spec import EnsembleSpec
 from burst_ensemble.core import commands
 from burst_ensemble.core.record import (
-    EnsembleRecords,
     EnsembleStart,
     MemberRecord,
-    Seen,
 )
 from burst_ensemble.runtime.client import DaemonClient, ExternalMembers
 from burst_ensemble.runtime.service import EnsembleService
@@ -179,19 +177,15 @@ class EnsembleSite:
         new = EnsembleStart(
             spec=spec, userid=self.user, environment={"HOME": "/home/u"}
         )
-        self.change(lambda seen: commands.begin_ensemble(seen, new))
+        self.begin(new)
         return scripts
 
-    @property
-    def seen(self) -> Seen:
-        """What is on record of ensembles, and what the daemon knows."""
-        nodes = nodes_of(self.sim)
-        return Seen(self.store.read(), nodes, self.sim.now)
-
-    def change(self, make: Callable[[Seen], EnsembleRecords]) -> None:
-        """Have what is on record of ensembles changed."""
+    def begin(self, new: EnsembleStart) -> None:
+        """Put an ensemble on record."""
         nodes, now = nodes_of(self.sim), self.sim.now
-        self.store.change(lambda current: make(Seen(current, nodes, now)))
+        self.store.change(
+            lambda current: commands.begin_ensemble(current, nodes, new, now)
+        )
 
     def rows(self, name: str = "") -> list[Any]:
         """What is shown of ensembles."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from burst_ensemble.algorithm import MemberDecision
-from burst_ensemble.core.commands import KEPT_ENDED, begin_ensemble
+from burst_ensemble.core.commands import KEPT_ENDED
 from burst_ensemble.runtime.files import environment_of
 
 from tests.plugins.ensemble.runtime.ensemble_site import MEMBER, EnsembleSite, Scripted
@@ -150,7 +150,7 @@ def test_what_was_started_meanwhile_is_not_started_again(given: Given) -> None:
     known = given.site.store.read()
     new = msgspec.structs.replace(known["sweep"].start, userid=1, is_kept=True)
     given.site.sim.tick(2)
-    given.site.change(lambda seen: begin_ensemble(seen, new))
+    given.site.begin(new)
     assert given.site.store.read() == known
     assert given.started == began
 

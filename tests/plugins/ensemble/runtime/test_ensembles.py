@@ -19,7 +19,7 @@ from burst_ensemble.core.algorithms.workload_demand import DemandOptions, Worklo
 from burst_ensemble.core.controller import end_all
 from burst_ensemble.core.intents import JobRef
 from burst_ensemble.core.member_job import job_name
-from burst_ensemble.core.record import Ensemble, EnsembleStart, Seen
+from burst_ensemble.core.record import Ensemble, EnsembleStart
 from burst_ensemble.runtime.algorithms import Algorithms
 from burst_ensemble.runtime.client import TAGGED
 from burst_ensemble.runtime.ensembles import Ensembles
@@ -41,6 +41,7 @@ from tests.plugins.ensemble.runtime.ensemble_site import (
     EnsembleSite,
     Scripted,
     host_of,
+    nodes_of,
 )
 from tests.sim import Sim
 from tests.support.waiting import HANG_S, wait_until
@@ -404,13 +405,13 @@ def test_a_member_without_nodes_has_the_price_of_its_offer() -> None:
 
 def test_runs_that_begin_in_one_second_have_jobs_of_other_names() -> None:
     now = 1_000_000.5
-    seen = EnsembleSite().seen._replace(now=now)
+    nodes = nodes_of(EnsembleSite().sim)
     spec = convert(EnsembleSpec, {"name": "sweep", **ONE}, "test")
     new = EnsembleStart(spec=spec, userid=USER)
-    first = commands.begin_ensemble(seen, new)["sweep"]
+    first = commands.begin_ensemble({}, nodes, new, now)["sweep"]
     over = Ensemble(first.start, end_all(first.record, "by hand", now))
-    later = Seen({"sweep": over}, seen.nodes, now + 0.3)
-    again = commands.begin_ensemble(later, new)["sweep"]
+    later = commands.begin_ensemble({"sweep": over}, nodes, new, now + 0.3)
+    again = later["sweep"]
     began = [found.record.started for found in (first, again)]
     names = {job_name(spec, "a", JobRef("md", 0), each) for each in began}
     assert len(names) == 2
@@ -585,7 +586,9 @@ def test_what_no_daemon_could_make_is_refused(
 
 def test_without_a_rank_slot_that_is_left_no_smaller_member_is_advised() -> None:
     site = EnsembleSite()
-    members = [{**MEMBER, "name": f"m{n}"} for n in range(len(site.seen.nodes.slots))]
+    members = [
+        {**MEMBER, "name": f"m{n}"} for n in range(len(nodes_of(site.sim).slots))
+    ]
     with pytest.raises(BurstError) as error:
         site.up(members=[*members, {**MEMBER, "max": 1}])
     assert error.value.advice == "add one with burst lead add-slot"

@@ -107,6 +107,23 @@ def test_a_write_without_an_answer_is_repeated_by_the_next(*, keeps: bool) -> No
     assert EnsembleStore(disk).read() == ensemble("old")
 
 
+def test_what_is_done_is_kept_for_the_run_of_which_it_is() -> None:
+    store = EnsembleStore(MemoryStore())
+    first = store.change(lambda _: ensemble("sweep"))["sweep"]
+
+    def spend(record: EnsembleRecord) -> EnsembleRecord:
+        return record.with_member("a", spent=7.0)
+
+    store.change_run(first.start, spend)
+    assert store.read()["sweep"].record == spend(first.record)
+    anew = store.change(lambda _: ensemble("sweep"))
+    store.change_run(first.start, spend)
+    assert store.read() == anew
+    store.change(lambda _: {})
+    store.change_run(first.start, spend)
+    assert store.read() == {}
+
+
 def test_an_ensemble_that_is_started_again_replaces_its_earlier_record() -> None:
     """The record was left, as the ensemble could not be read; another's stays."""
     disk = MemoryStore()
