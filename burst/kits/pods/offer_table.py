@@ -18,6 +18,8 @@ _MOUNTED = (
 NODE_SELECTOR = f"{_SPEC}nodeSelector"
 """The advice for `node_selector`; for an offer it names the offer's own `pod`."""
 POD_WORDS: Mapping[str, str] = {
+    "commands": f"{_SPEC}initContainers for pre, and lifecycle.preStop of the container"
+    " broker for post",
     "cluster_domain": "remove it: it is cluster.local",
     "environment": f"{_SPEC}env of the container broker, each with name and value",
     "grace": f"{_SPEC}terminationGracePeriodSeconds",

@@ -33,23 +33,6 @@ _BOTH: tuple[BurstMode, ...] = ("joined", "isolated")
 PodForm = Literal["job", "operator"]
 
 
-class CommandsTable(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
-):
-    """`[providers.NAME.commands]`: commands for `/bin/sh -e` in the broker's container.
-
-    They run as the followers' user. Whoever may read ConfigMaps can read them.
-    """
-
-    pre: str = ""
-    """Commands to run before each start of the broker. If they fail, the follower has
-    failed."""
-    post: str = ""
-    """Commands to run after each end of the broker. After SIGTERM, the broker and then
-    these commands have to end within terminationGracePeriodSeconds of `pod`, 5 s by
-    default."""
-
-
 class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Settings for any cluster. The Settings of a provider derive from it."""
 
@@ -135,8 +118,6 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     `SOURCE:TARGET`. TARGET is the path in followers, for which Flux was built; the
     first one has `bin/flux`. In SOURCE * and ? are expanded. Default: those of
     `flux-view-*`."""
-    commands: CommandsTable = CommandsTable()
-    """Shell commands to run before and after the broker, `pre` and `post`."""
     schedule: Seconds = Seconds(300)
     """How long a pod may wait for a node or for quota. After that the burst fails for
     lack of capacity. An autoscaler takes one to three minutes. Set `provision` to

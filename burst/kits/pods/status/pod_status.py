@@ -13,7 +13,6 @@ import msgspec
 
 from burst.kits.join_errors import main_lines
 from burst.kits.kube.kinds import Manifest, is_ending
-from burst.kits.pods.template.commands import PRE_FAILED
 from burst.kits.pods.template.containers import (
     container_of,
     container_status_of,
@@ -139,15 +138,6 @@ def last_words(log: str) -> str:
     """Return the end of a broker's log as one line."""
     lines = [line for line in main_lines(log) if line]
     return shorten(" / ".join(lines[-_LAST_LINES:]))
-
-
-def why_not_started(log: str) -> str:
-    """Return how `commands.pre` failed, from the end of a log; empty if it did not."""
-    lines = log.rstrip().splitlines() or [""]
-    if not lines[-1].startswith(PRE_FAILED):
-        return ""
-    words = last_words("\n".join(lines[:-1])) or "it printed nothing"
-    return f"{lines[-1]}: {words}"
 
 
 def _condition(status: Manifest, kind: str) -> Manifest:

@@ -23,7 +23,6 @@ from burst.kits.broker import flux_follower_argv
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.template import job
-from burst.kits.pods.template.commands import start_broker
 from burst.kits.pods.template.containers import BROKER
 from burst.kits.pods.template.dns_names import headless_service
 from burst.kits.pods.template.mount_paths import (
@@ -33,6 +32,7 @@ from burst.kits.pods.template.mount_paths import (
     SECRET_PATH,
 )
 from burst.kits.pods.template.pod import CERTIFICATE, secret_of
+from burst.kits.pods.template.start_broker import start_broker
 from burst.kits.pods.template.storage import rundir_of
 from burst.kits.pods.template.view import flux_of
 from burst.model.ranks import format_hostlist
@@ -126,7 +126,7 @@ def _start_script(settings: PodSettings) -> str:
 if [ "$JOB_COMPLETION_INDEX" = 0 ]; then
     set -- "$@" /bin/sh {CONFIG_PATH}/program
 fi
-{start_broker('"$@"', settings, replaced=False)}"""
+{start_broker('"$@"', replaced=False)}"""
 
 
 def _program_script(spec: BurstSpec, settings: PodSettings) -> str:
