@@ -21,7 +21,7 @@ from tests.e2e.programs import BURST, provider_table, run
 from tests.kubelab.cluster import Cluster
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.nodes.fluxbursts import burst, check_hosts, reap_all
-from tests.nodes.isolated_site import isolated_site
+from tests.nodes.isolated_site import container, isolated_site
 from tests.nodes.resizing import SLOT as SLOT_OF_FOUR
 from tests.nodes.resizing import check_resizes
 from tests.nodes.waiting import wait_until
@@ -49,15 +49,14 @@ def pod_addresses(cluster: Cluster, namespace: str) -> dict[str, str]:
     }
 
 
-def around_the_broker(image: str) -> dict[str, Any]:
+def around_the_broker() -> dict[str, Any]:
     """Return the spec of pods that run commands before and after a broker."""
     mounts = [{"name": "made", "mountPath": "/made"}]
     before = ["sh", "-c", "echo ready > /made/pre"]
     after = {"exec": {"command": ["sh", "-c", "cat /made/pre"]}}
-    pre = {"name": "pre", "image": image, "command": before, "volumeMounts": mounts}
     return {
         "volumes": [{"name": "made", "emptyDir": {}}],
-        "initContainers": [pre],
+        "initContainers": [container("pre", command=before, volumeMounts=mounts)],
         "containers": [
             {"name": "broker", "volumeMounts": mounts, "lifecycle": {"preStop": after}}
         ],
@@ -84,7 +83,7 @@ def test_they_join_through_a_gateway_with_names_and_what_runs_around_them(
     table: dict[str, Any], cluster: Cluster, namespace: str
 ) -> None:
     settings = convert(KubeSettings, {**table, "names": True}, "providers.far")
-    around = with_pod_spec(settings, around_the_broker(table["image"]))
+    around = with_pod_spec(settings, around_the_broker())
     provider = KubeProvider("far", around, "owner-1", timeout=HANG_S)
     gateway = f"tcp://burst-0.{namespace}.svc.cluster.local:8050"
     slot = PlannedSlot(

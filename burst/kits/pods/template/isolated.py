@@ -40,6 +40,7 @@ from burst.model.resource_set import EMPTY, ResourceSet, group_of
 from burst.provider import BurstSpec
 
 _PORT = 8050
+_SERVICE_PORT = 5000
 _JOBSPEC = "jobspec.json"
 _RUNNER = "run-isolated.py"
 _ONLINE = f"{RUN_PATH}/online"
@@ -78,7 +79,7 @@ def access(namespace: str, pod: str, settings: PodSettings) -> str:
 
 def address(name: str, settings: PodSettings) -> str:
     """Return the service's URL inside the cluster."""
-    return f"http://{name}-0.{name}.{settings.namespace}.svc:{settings.service_port}"
+    return f"http://{name}-0.{name}.{settings.namespace}.svc:{_SERVICE_PORT}"
 
 
 def _config_map(meta: Manifest, spec: BurstSpec, settings: PodSettings) -> Manifest:

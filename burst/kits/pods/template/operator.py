@@ -38,7 +38,7 @@ from burst.kits.pods.template.mount_paths import SECRET_PATH
 from burst.kits.pods.template.munge import start_munged
 from burst.kits.pods.template.operator_overlay import merge_minicluster
 from burst.kits.pods.template.pod import CERTIFICATE
-from burst.kits.pods.template.site_pod import for_offer
+from burst.kits.pods.template.site_pod import for_offer, pull_policy
 from burst.kits.pods.template.start_broker import start_broker
 from burst.kits.pods.template.storage import host_paths
 from burst.model.ranks import format_hostlist
@@ -170,7 +170,7 @@ def _container(meta: Manifest, spec: BurstSpec, settings: PodSettings) -> Manife
     }
     return {
         "image": settings.image,
-        "imagePullPolicy": settings.image_pull,
+        "imagePullPolicy": pull_policy(settings),
         "command": "",
         "commands": {"pre": start_lines(spec, settings)},
         "environment": {},
