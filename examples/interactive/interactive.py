@@ -18,7 +18,7 @@ import flux.job
 from flux.resource import list as resources
 
 SOCKET = "/burst/run/broker/local"
-"""The broker's socket in its pod; /burst/socket/broker/local with `share_socket`."""
+"""The broker's socket in its pod; /burst/socket/broker/local if it is shared."""
 
 
 def connect(pod, namespace, socket=SOCKET):

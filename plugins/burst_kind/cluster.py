@@ -150,8 +150,7 @@ class KindCluster:
 
     def export_kubeconfig(self) -> None:
         """Write the kubeconfig, which gives all rights in the cluster."""
-        inside = ["--internal"] if self._settings.internal else []
-        self._programs.run(self._kind("export kubeconfig", *inside))
+        self._programs.run(self._kind("export kubeconfig"))
 
     def _task(self, nodes: tuple[NodeContainer, ...]) -> str:
         """Return the name of the command that completes the cluster.

@@ -87,8 +87,7 @@ class KindProvider(PodSettingsProvider):
     def access(self, burst_id: BurstId) -> Sequence[str]:
         """Return a kind command for a kubeconfig, and one that lists the pods."""
         name = self._cluster.name
-        inside = ["--internal"] if self._settings.internal else []
-        words = ["kind", "export", "kubeconfig", f"--name={name}", *inside]
+        words = ["kind", "export", "kubeconfig", f"--name={name}"]
         flags = [f"--context=kind-{name}"]
         namespace = self._settings.namespace
         listed = pods_command(namespace, self.tags, burst_id, flags)

@@ -13,7 +13,6 @@ type = "kind"
 create = true
 {image}# If docker on this host has it:
 # images = ["local/flux:0.88"]
-# image_pull = "Never"
 # Followers connect to this host in kind's docker network: the lead must listen there.
 lead = "host"
 """

@@ -38,12 +38,12 @@ class KindSettings(PodSettings, frozen=True, kw_only=True):
     that of the lead's endpoint. If empty, followers connect to that endpoint."""
     one_per_node: bool = False
     """Off by default, because all nodes are this host and share its cores."""
-    internal: bool = False
-    """Connect to the API server in kind's docker network: for a daemon in docker."""
 
     retired: ClassVar[Mapping[str, str]] = {
         **PodSettings.retired,
         "dir": "remove it once no burst lives: the files are in /tmp/burst-UID",
+        "internal": "remove it, and run the daemon on the host of docker; or write a"
+        " table of type kube with what `kind get kubeconfig --internal` prints",
         "kind": "remove it: the program is found by the daemon's PATH",
         "node_image": f"{_IN_CONFIG}, as image of each of nodes",
         "nodes": f"{_IN_CONFIG}, as nodes: a control-plane and workers",

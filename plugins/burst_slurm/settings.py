@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import ClassVar
 
 from burst.config import Seconds
 from burst.kits.node_settings import NodeSettings
@@ -23,8 +24,8 @@ _OURS = frozenset(
         *("export-file", "nodes", "ntasks", "ntasks-per-node", "tasks-per-node"),
         *("cpus-per-task", "time", "dependency", "requeue", "no-requeue", "no-kill"),
         *("parsable", "quiet", "test-only", "wait", "wrap", "array", "partition"),
-        *("account", "qos", "reservation", "constraint", "exclusive", "gres"),
-        *("licenses", "clusters", "cluster", "help", "usage", "version"),
+        *("account", "exclusive", "gres"),
+        *("clusters", "cluster", "help", "usage", "version"),
         # With these the job would end before its burst, or its scripts would die.
         *("time-min", "signal"),
     )
@@ -41,14 +42,6 @@ class SlurmSettings(NodeSettings, frozen=True, kw_only=True):
     """One partition or several, as sbatch(1) takes them; Slurm's default if empty."""
     account: str = ""
     """Account that pays for the jobs; the user's default if empty."""
-    qos: str = ""
-    """Quality of service; Slurm's default if empty."""
-    reservation: str = ""
-    """Reservation whose nodes alone are used; none if empty."""
-    constraint: str = ""
-    """Features that nodes must have, such as `"intel&ib"`."""
-    licenses: str = ""
-    """Licenses of each burst, whatever its number of nodes, such as `"matlab:1"`."""
     cluster: str = ""
     """Cluster for `sbatch --clusters`, if there are several; slurm.conf's if empty."""
     gpu_type: str = ""
@@ -58,10 +51,15 @@ class SlurmSettings(NodeSettings, frozen=True, kw_only=True):
     gives each follower `cores` and the partition's default memory, or what `options`
     say."""
     options: tuple[str, ...] = ()
-    """More options of sbatch(1), such as `["--mem=64G", "--exclude=node7"]`. Options
-    that this table's keys or the provider itself set are refused, but not `--comment`:
-    with it a job that is renamed is not found any more. `cores` are CPUs
+    """More options of sbatch(1), such as `["--qos=high", "--constraint=intel&ib"]`.
+    Options that this table's keys or the provider itself set are refused, but not
+    `--comment`: with it a job that is renamed is not found any more. `cores` are CPUs
     (`--cpus-per-task`): where Slurm counts threads, add `--hint=nomultithread`."""
+
+    retired: ClassVar[Mapping[str, str]] = {
+        key: f'write it in options: "--{key}=..."'
+        for key in ("constraint", "licenses", "qos", "reservation")
+    }
 
     def __post_init__(self) -> None:
         """Check what the types cannot express. Raises ValueError."""
@@ -136,8 +134,7 @@ def job_options(
 
 def _chosen(settings: SlurmSettings) -> Iterator[str]:
     """Yield the options for keys of the settings that are set."""
-    keys = ("partition", "account", "qos", "reservation", "constraint", "licenses")
-    for key in keys:
+    for key in ("partition", "account"):
         if value := getattr(settings, key):
             yield f"--{key}={value}"
     if settings.gpus:

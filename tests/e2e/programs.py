@@ -45,7 +45,6 @@ def provider_table(cluster: Cluster, namespace: str, **more: Any) -> dict[str, A
         "kubeconfig": str(cluster.kubeconfig),
         "namespace": namespace,
         "image": PAUSE_IMAGE,
-        "image_pull": "Never",
         # Tests share the nodes: pods of one are not to keep out those of another.
         "one_per_node": False,
         "offers": {"nodes": {"cores": 1, "max_nodes": 4, "cpu": "100m"}},

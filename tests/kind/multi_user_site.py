@@ -47,7 +47,6 @@ class MultiUserSite:
         self.table = {
             "type": "kube",
             "kubeconfig": str(self.write_own("kubeconfig", access)),
-            "image_pull": "Never",
             "one_per_node": False,
             "user": UIDS[OWNER],
             "security": "baseline",

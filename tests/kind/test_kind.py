@@ -74,7 +74,6 @@ class Daemon:
             "config": str(self._config()),
             "images": [IMAGE],
             "image": IMAGE,
-            "image_pull": "Never",
             "schedule": "1h",
             "lead": NODE,
             "flux": shutil.which("flux") or "flux",

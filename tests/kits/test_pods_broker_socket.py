@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from burst.errors import ConfigError
-from burst.kits.pods import PodSettings
 from burst.kits.pods.template import isolated
 from burst.kits.pods.template.job import start_script
 from burst.provider import Program
@@ -20,17 +19,17 @@ from tests.kits.pods import (
     replace,
 )
 
-SHARED = replace(SETTINGS, share_socket=True)
+MONITOR = {
+    "name": "monitor",
+    "volumeMounts": [{"name": "socket", "mountPath": "/flux"}],
+}
+SHARED = replace(SETTINGS, pod={"spec": {"initContainers": [MONITOR]}})
 VOLUME = {"name": "socket", "emptyDir": {"medium": "Memory", "sizeLimit": "32Gi"}}
 SERVICE = """\
 [[pod.spec.containers]]
 name = "service"
 volumeMounts = [{ name = "NAME", mountPath = "/flux", readOnly = true }]
 """
-
-
-def read(text: str) -> PodSettings:
-    return read_settings(f"share_socket = true\n{text}")
 
 
 @pytest.mark.parametrize("program", [None, Program(kind="interactive")])
@@ -51,30 +50,40 @@ def test_its_run_directory_is_a_volume_without_the_certificate(
     assert not any("/burst/socket" in line for line in lines)
 
 
-def test_without_the_setting_nothing_is_shared(tmp_path: Path) -> None:
+def test_where_no_container_mounts_it_nothing_is_shared(tmp_path: Path) -> None:
     spec = make_spec(tmp_path)
     assert VOLUME not in pod_spec(spec, SETTINGS)["volumes"]
     assert "-Srundir=/burst/run/broker" in start_script(spec, SETTINGS)
-    # With it a person is told where it is.
+    # Where it is shared, a person is told where it is.
     told = isolated.access("jobs", "p0", SHARED)
     assert told.endswith("flux proxy local:///burst/socket/broker/local")
 
 
 def test_others_mount_it_and_it_alone(tmp_path: Path) -> None:
-    found: Any = pod_spec(make_spec(tmp_path), read(SERVICE.replace("NAME", "socket")))
+    found: Any = pod_spec(
+        make_spec(tmp_path), read_settings(SERVICE.replace("NAME", "socket"))
+    )
     assert [c["name"] for c in found["containers"]] == ["broker", "service"]
     for name in ("run", "secret", "config", "munge"):
         with pytest.raises(ConfigError, match="is only for the broker"):
-            read(SERVICE.replace("NAME", name))
+            read_settings(SERVICE.replace("NAME", name))
 
 
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ('form = "operator"', "share_socket: a MiniCluster has no such field"),
+        ("share_socket = true", "share_socket: is gone"),
         ('[[pod.spec.volumes]]\nname = "socket"', "has the broker's socket"),
     ],
 )
 def test_what_cannot_be_is_refused(more: str, why: str) -> None:
     with pytest.raises(ConfigError, match=why):
-        read(more)
+        read_settings(more)
+
+
+def test_what_an_offers_pod_mounts_is_where_all_look_for_it(tmp_path: Path) -> None:
+    tables = {
+        name: replace(table, pod=SHARED.pod) for name, table in SETTINGS.offers.items()
+    }
+    start = start_script(make_spec(tmp_path), replace(SETTINGS, offers=tables))
+    assert "-Srundir=/burst/socket/broker" in start

@@ -211,8 +211,8 @@ def test_its_lead_says_when_it_is_up_and_how_to_get_there_is_told() -> None:
     found = instance(JOB, pod(0, ready=True), pod(1))
     assert found.access == f"kubectl exec -it -n jobs p0 -c broker {proxy}"
     served = thing("Job", program="service")
-    serving = instance(served, pod(0, ready=True), service_port=8000)
-    assert serving.access.startswith("http://b-0.b.jobs.svc:8000 (and kubectl")
+    serving = instance(served, pod(0, ready=True))
+    assert serving.access.startswith("http://b-0.b.jobs.svc:5000 (and kubectl")
     assert instance(JOB).access == ""
 
 

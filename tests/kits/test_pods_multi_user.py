@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 
 from burst.errors import Refused
-from burst.kits.pods import CommandsTable, MultiUserTable, PodSettings
+from burst.kits.pods import MultiUserTable, PodSettings
 from burst.kits.pods.diagnose.admission import advise, standard_of
 from burst.kits.pods.diagnose.examine import examine_lead
 from burst.kits.pods.pod_provider import check_burst, offers
-from burst.kits.pods.template.job import start_script
 from burst.kits.pods.template.multi_user import munged_script, prepare_script
 from burst.model.finding import Finding, Level
 from burst.model.lead import GuestAccess, LeadIdentity
@@ -113,13 +112,6 @@ def test_the_broker_finds_its_certificate_where_guests_do_not(
     assert "/burst/secret" not in data["start"]
     assert "mkdir -m 755 /burst/run/broker" in data["start"]
     assert "munged" not in data["start"]
-
-
-def test_commands_hide_the_key_of_the_certificate_that_is_there(
-    spec: BurstSpec, settings: PodSettings
-) -> None:
-    around = replace(settings, commands=CommandsTable(pre="true"))
-    assert "/burst/run/key/curve.cert)" in start_script(spec, around)
 
 
 def test_users_are_sent_as_lines_of_passwd(

@@ -288,15 +288,11 @@ def test_a_broker_without_memory_is_told_of(limits: Any, words: str) -> None:
     )
 
 
-def test_a_log_says_why_a_broker_ended_or_was_not_started() -> None:
+def test_a_log_says_why_a_broker_ended() -> None:
     crashed = pod(1, **broker("Running", state=CRASHED))
     objects = thing("Job"), pod(0, **RUNNING), crashed
     seen = look(*objects, logs={"p1": "<3>bad key\n\n<2>the end\n"})
     assert seen.why.endswith("is started again: bad key / the end")
-    last = "commands.pre ended with exit status 3"
-    seen = look(*objects, logs={"p1": f"cannot mount\nno such\n{last}\n"})
-    assert seen.phase is Phase.FAILED
-    assert seen.why == f"n-1 {last}: cannot mount / no such"
 
 
 def test_an_event_says_why_there_are_no_pods() -> None:

@@ -25,6 +25,19 @@ def read(more: str = "") -> PodSettings:
     return read_settings(VIEW + more)
 
 
+def test_both_images_are_pulled_as_the_container_broker_says(spec: BurstSpec) -> None:
+    broker = '[{ name = "broker", imagePullPolicy = "Always" }]'
+    for more, policy in (("", "IfNotPresent"), (broker, "Always")):
+        lines = f"pod.spec.containers = {more}" if more else ""
+        pod = pod_spec(spec, read(lines))
+        made = (*pod["initContainers"], *pod["containers"])
+        assert [each["imagePullPolicy"] for each in made] == [policy] * 2
+        # In a MiniCluster, too.
+        form = f'form = "operator"\n{lines}'
+        spec_of = by_kind(spec, read_settings(form))["MiniCluster"]["spec"]
+        assert spec_of["containers"][0]["imagePullPolicy"] == policy
+
+
 def test_flux_is_copied_before_the_broker_starts(spec: BurstSpec) -> None:
     pod = pod_spec(spec, read())
     (init,), (broker,) = pod["initContainers"], pod["containers"]

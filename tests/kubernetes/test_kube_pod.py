@@ -10,7 +10,7 @@ import pytest
 from burst_kube.provider import KubeProvider
 
 from burst.kits.kube.kinds import labels_of
-from burst.kits.pods import CommandsTable, OfferTable
+from burst.kits.pods import OfferTable
 from burst.kits.pods.names import OWNER
 from burst.model.finding import Level
 from burst.provider import Phase
@@ -133,7 +133,6 @@ def test_a_minicluster_is_accepted_with_what_it_has_fields_for(bursts: Bursts) -
         "containers": [broker],
     }
     words: dict[str, Any] = {"form": "operator", "queue": "batch"}
-    words["commands"] = CommandsTable(pre="true", post="true")
     pod = {"metadata": POD["metadata"], "spec": spec}
     found = bursts.provider(**words, pod=pod).examine(bursts.lead)
     said = [f.what for f in found if "MiniCluster of" in f.what]

@@ -325,7 +325,6 @@ class Seed:
         tables["daemon"] |= {"cadence": "1s"}
         tables["providers"]["kube"] |= {
             "namespace": self.far,
-            "image_pull": "Never",
             "flux": FLUX,
             "pod": pod_words(ENVIRONMENT),
             "one_per_node": False,

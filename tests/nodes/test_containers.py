@@ -81,9 +81,7 @@ def test_beside_sidecars_brokers_join_come_back_and_end(
         "initContainers": [shared("watcher")],
         "containers": [container("endless", readinessProbe=NEVER)],
     }
-    table = provider_table(
-        cluster, namespace, share_socket=True, pod={"spec": spec_of_pod}
-    )
+    table = provider_table(cluster, namespace, pod={"spec": spec_of_pod})
     settings = convert(KubeSettings, table, "providers.far")
     provider = KubeProvider("far", settings, "owner-1", timeout=HANG_S)
     with flux_lead(SLOT, address=OUTSIDE_IP) as lead:
@@ -114,7 +112,7 @@ def test_a_native_sidecar_ends_with_the_broker_though_no_daemon_is_there(
     cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     pod = {"spec": {"initContainers": [shared("watcher")]}}
-    more: dict[str, Any] = {"pod": pod, "share_socket": True}
+    more: dict[str, Any] = {"pod": pod}
     with isolated_site(cluster, namespace, tmp_path, **more) as site:
         words = ("--isolated", "--no-wait", "--", "sh", "-c", UNTIL_TOLD)
         site.burst("request", "-N2", *words)
@@ -180,7 +178,7 @@ def test_the_service_of_the_example_has_the_instance(
     pod["spec"]["initContainers"] = [
         container(**each) for each in pod["spec"]["initContainers"]
     ]
-    more = {"pod": pod, "share_socket": options["share_socket"]}
+    more = {"pod": pod}
     with isolated_site(cluster, namespace, tmp_path, **more) as site:
         site.burst("request", "-N2", "--isolated")
         row = json.loads(site.burst("status", "--json"))["bursts"][0]

@@ -8,13 +8,12 @@ import os
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 import tomli_w
 from burst_kube.provider import KubeProvider, KubeSettings
 
 from burst.config import convert
-from burst.kits.pods import CommandsTable, with_pod_spec
+from burst.kits.pods import with_pod_spec
 from burst.kits.pods.names import INDEX
 from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
@@ -22,7 +21,7 @@ from tests.e2e.programs import BURST, provider_table, run
 from tests.kubelab.cluster import Cluster
 from tests.kubelab.sandbox import OUTSIDE_IP
 from tests.nodes.fluxbursts import burst, check_hosts, reap_all
-from tests.nodes.isolated_site import isolated_site
+from tests.nodes.isolated_site import container, isolated_site
 from tests.nodes.resizing import SLOT as SLOT_OF_FOUR
 from tests.nodes.resizing import check_resizes
 from tests.nodes.waiting import wait_until
@@ -50,6 +49,22 @@ def pod_addresses(cluster: Cluster, namespace: str) -> dict[str, str]:
     }
 
 
+def around_the_broker() -> dict[str, Any]:
+    """Return the spec of pods that run commands before and after a broker."""
+    mounts = [{"name": "made", "mountPath": "/made"}]
+    before = ["sh", "-c", "echo ready > /made/pre"]
+    after = {"exec": {"command": ["sh", "-c", "cat /made/pre"]}}
+    return {
+        "volumes": [{"name": "made", "emptyDir": {}}],
+        "initContainers": [container("pre", command=before, volumeMounts=mounts)],
+        "containers": [
+            {"name": "broker", "volumeMounts": mounts, "lifecycle": {"preStop": after}}
+        ],
+        # A shell that kept SIGTERM to itself would hold pods for all of it.
+        "terminationGracePeriodSeconds": 300,
+    }
+
+
 def wait_for_name(lead: FluxLead, name: str, address: str) -> None:
     """Wait until all followers find it: DNS hears of a pod a moment later."""
     command = f"set -- $(getent ahostsv4 {name}); echo ${{1:-none}}"
@@ -64,14 +79,11 @@ def wait_for_name(lead: FluxLead, name: str, address: str) -> None:
     )
 
 
-def test_they_join_through_a_gateway_with_names_and_with_commands_around_them(
+def test_they_join_through_a_gateway_with_names_and_what_runs_around_them(
     table: dict[str, Any], cluster: Cluster, namespace: str
 ) -> None:
     settings = convert(KubeSettings, {**table, "names": True}, "providers.far")
-    commands = CommandsTable(pre="echo ready > /tmp/pre", post="cat /tmp/pre; exit 1")
-    # A shell that kept SIGTERM to itself would hold pods for all of it.
-    patient = with_pod_spec(settings, {"terminationGracePeriodSeconds": 300})
-    around = msgspec.structs.replace(patient, commands=commands)
+    around = with_pod_spec(settings, around_the_broker())
     provider = KubeProvider("far", around, "owner-1", timeout=HANG_S)
     gateway = f"tcp://burst-0.{namespace}.svc.cluster.local:8050"
     slot = PlannedSlot(
@@ -79,7 +91,7 @@ def test_they_join_through_a_gateway_with_names_and_with_commands_around_them(
     )
     with flux_lead(slot, address=OUTSIDE_IP, gateways=True) as lead:
         spec = burst(lead, provider, FOLLOWERS)
-        read = ("--requires=burst", "--cwd=/", "cat", "/tmp/pre")
+        read = ("--requires=burst", "--cwd=/", "cat", "/made/pre")
         assert lead.run(f"-N{FOLLOWERS}", *read) == ["ready"] * FOLLOWERS
         addresses = pod_addresses(cluster, namespace)
         assert set(addresses) == {str(index) for index in range(FOLLOWERS)}

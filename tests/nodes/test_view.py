@@ -39,7 +39,6 @@ def settings(cluster: Cluster, namespace: str, source: str) -> KubeSettings:
         # What an application's image has is this machine's; its Flux is hidden there.
         "image": PAUSE_IMAGE,
         "host_paths": host_paths(*mounts_beside(FLUX)),
-        "image_pull": "Never",
         "one_per_node": False,
         "view": VIEW_IMAGE,
         "view_paths": [f"{source}:{flux_prefix()}"],

@@ -48,10 +48,10 @@ def test_of_gke_gcloud_gets_a_kubeconfig(table: dict[str, Any], words: str) -> N
 
 
 def test_of_kind_it_is_kind_that_does() -> None:
-    known = KindSettings(**PODS, cluster="near", internal=True)
+    known = KindSettings(**PODS, cluster="near")
     made = KindProvider("far", known, "owner-a")
     export, listing = made.access(ID)
-    assert export == "kind export kubeconfig --name=near --internal"
+    assert export == "kind export kubeconfig --name=near"
     where = ("--context=kind-near", "--namespace=bursts")
     assert shlex.split(listing) == ["kubectl", *where, "get", "pods", LABELS]
 

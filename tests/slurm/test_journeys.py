@@ -50,8 +50,9 @@ class Cluster:
         self.provider = self.make()
 
     def make(self, **changes: Any) -> SlurmProvider:
-        chosen: dict[str, Any] = {"gpus": 1, "gpu_type": "k80", "constraint": "intel"}
-        chosen |= {"licenses": "matlab:1", "flux": shutil.which("flux"), **changes}
+        chosen: dict[str, Any] = {"gpus": 1, "gpu_type": "k80"}
+        chosen["options"] = ("--constraint=intel", "--licenses=matlab:1")
+        chosen |= {"flux": shutil.which("flux"), **changes}
         return self.lab.provider(self.spec.owner, **chosen)
 
     def status(self) -> BurstStatus:
@@ -337,8 +338,8 @@ def test_the_doctor_asks_slurm(place: Cluster) -> None:
     assert limit == "partition few ends jobs after 5m, and time is 1h"
     assert nodes.startswith("Slurm takes no job of 4 nodes")
     wrong_settings: list[dict[str, Any]] = [
-        {"licenses": "none:1"},
-        {"constraint": "arm"},
+        {"options": ("--licenses=none:1",)},
+        {"options": ("--constraint=arm",)},
         {"partition": "none"},
         {"gpus": 2},
     ]

@@ -18,12 +18,11 @@ from burst.kits.pods.pod_provider import (
     check_burst,
     offers,
 )
-from burst.kits.pods.settings import CommandsTable, PodSettings
+from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.template.multi_user_table import MultiUserTable
 from burst.kits.pods.template.site_pod import with_pod_spec
 
 __all__ = [
-    "CommandsTable",
     "MultiUserTable",
     "OfferTable",
     "PodBursts",

@@ -18,9 +18,12 @@ _MOUNTED = (
 NODE_SELECTOR = f"{_SPEC}nodeSelector"
 """The advice for `node_selector`; for an offer it names the offer's own `pod`."""
 POD_WORDS: Mapping[str, str] = {
+    "commands": f"{_SPEC}initContainers for pre, and lifecycle.preStop of the container"
+    " broker for post",
     "cluster_domain": "remove it: it is cluster.local",
     "environment": f"{_SPEC}env of the container broker, each with name and value",
     "grace": f"{_SPEC}terminationGracePeriodSeconds",
+    "image_pull": f"{_SPEC}imagePullPolicy of the container broker",
     "node_selector": NODE_SELECTOR,
     "pull_secrets": f"{_SPEC}imagePullSecrets, each with a name",
     "python": "remove it: it is the python3 on the image's PATH",
@@ -28,7 +31,9 @@ POD_WORDS: Mapping[str, str] = {
     " ephemeral-storage in the requests of that container's resources",
     "scratch_path": f"{_MOUNTED}, as mountPath",
     "service_account": f"{_SPEC}serviceAccountName",
+    "service_port": "remove it: have the service listen at port 5000",
     "settle": "remove it: a MiniCluster has to have no objects for 2s",
+    "share_socket": "remove it: a container that mounts the volume socket has it",
     "shm": f"{_MOUNTED}; it was an emptyDir with medium Memory and a sizeLimit at"
     " /dev/shm",
     "timeout": "remove it: a request to the API server may take 30s",

@@ -33,23 +33,6 @@ _BOTH: tuple[BurstMode, ...] = ("joined", "isolated")
 PodForm = Literal["job", "operator"]
 
 
-class CommandsTable(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
-):
-    """`[providers.NAME.commands]`: commands for `/bin/sh -e` in the broker's container.
-
-    They run as the followers' user. Whoever may read ConfigMaps can read them.
-    """
-
-    pre: str = ""
-    """Commands to run before each start of the broker. If they fail, the follower has
-    failed."""
-    post: str = ""
-    """Commands to run after each end of the broker. After SIGTERM, the broker and then
-    these commands have to end within terminationGracePeriodSeconds of `pod`, 5 s by
-    default."""
-
-
 class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Settings for any cluster. The Settings of a provider derive from it."""
 
@@ -71,11 +54,7 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     service: tuple[str, ...] = ()
     """The command that `burst request --isolated --service` runs in the foreground on
     the lead of the isolated burst, such as a RESTful API for Flux. The image must
-    contain it."""
-    service_port: Annotated[int, msgspec.Meta(ge=1, le=65535)] = 5000
-    """The port at which `service` listens."""
-    image_pull: Literal["IfNotPresent", "Always", "Never"] = "IfNotPresent"
-    """When nodes pull the image, as `imagePullPolicy` of a container."""
+    contain it. It listens at port 5000."""
     user: _AtLeast0 | None = None
     """Numeric user that brokers run as; of bursts that join, it must be the lead's, or
     no job of the lead's owner runs there. Default: the user of the daemon, who is also
@@ -109,10 +88,6 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     from Flux. It makes a Service for each host, so no other lead may burst into the
     namespace with the same host names. The domain of the cluster's DNS must be
     `cluster.local`."""
-    share_socket: bool = False
-    """Let further containers of `pod`, such as a RESTful service or a monitor, mount
-    the volume `socket`, in which the socket of Flux is `broker/local`. A container that
-    runs as `user`, which is the default, has full control of the instance."""
     queue: str = ""
     """A queue of Kueue in the namespace. Kueue then starts the Jobs of the bursts. Such
     bursts are not resized."""
@@ -135,8 +110,6 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
     `SOURCE:TARGET`. TARGET is the path in followers, for which Flux was built; the
     first one has `bin/flux`. In SOURCE * and ? are expanded. Default: those of
     `flux-view-*`."""
-    commands: CommandsTable = CommandsTable()
-    """Shell commands to run before and after the broker, `pre` and `post`."""
     schedule: Seconds = Seconds(300)
     """How long a pod may wait for a node or for quota. After that the burst fails for
     lack of capacity. An autoscaler takes one to three minutes. Set `provision` to
@@ -217,10 +190,8 @@ def _wrong_storage(settings: PodSettings) -> Iterator[str]:
     # Without munge_key, the socket of the nodes' own munge may be mounted at that path.
     munge = {"munge_key": MUNGE_PATH} if settings.munge_key else {}
     yield from check_host_paths(settings.host_paths, mounted | users | munge)
-    if settings.form == "operator":
-        for key in ("cwd", "share_socket"):
-            if getattr(settings, key):
-                yield f"{key}: {LACKS}"
+    if settings.form == "operator" and settings.cwd:
+        yield f"cwd: {LACKS}"
 
 
 def _mounted(settings: PodSettings) -> dict[str, str]:

@@ -253,13 +253,6 @@ def test_images_that_others_cluster_lacks_end_the_burst(kind: KindHarness) -> No
     )
 
 
-def test_inside_docker_the_inner_address_is_taken(kind: KindHarness) -> None:
-    provider = kind.provider(internal=True)
-    kind.provision(provider, kind.spec())
-    (export,) = (call for call in kind.calls() if "export kubeconfig" in call)
-    assert "--internal" in export
-
-
 def test_where_nothing_can_be_written_pods_are_deleted_too(kind: KindHarness) -> None:
     kind.make_cluster("dev")
     provider, spec = kind.provider(create=False, cluster="dev"), kind.spec()

@@ -186,14 +186,10 @@ def test_the_options_of_a_job_are_those_of_the_settings(cluster: FakeCluster) ->
     provider = cluster.provider(
         partition="batch,long",
         account="physics",
-        qos="normal",
-        reservation="tuesday",
-        constraint="intel&ib",
-        licenses="matlab:1",
         gpus=2,
         gpu_type="a100",
         exclusive=False,
-        options=("--mem=64G", "--exclude=node7"),
+        options=("--mem=64G", "--qos=normal"),
     )
     spec = cluster.spec()
     provider.provision(spec)
@@ -206,9 +202,8 @@ def test_the_options_of_a_job_are_those_of_the_settings(cluster: FakeCluster) ->
         *("--dependency=singleton", "--no-requeue", "--no-kill"),
         *(f"--output={place}/log", "--chdir=/", "--export=ALL", "--propagate=NONE"),
         *("--nodes=4", "--ntasks=4", "--ntasks-per-node=1", "--cpus-per-task=4"),
-        *("--time=60", "--partition=batch,long", "--account=physics", "--qos=normal"),
-        *("--reservation=tuesday", "--constraint=intel&ib", "--licenses=matlab:1"),
-        *("--gres=gpu:a100:2", "--mem=64G", "--exclude=node7"),
+        *("--time=60", "--partition=batch,long", "--account=physics"),
+        *("--gres=gpu:a100:2", "--mem=64G", "--qos=normal"),
     ]
 
 

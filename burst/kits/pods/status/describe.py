@@ -20,7 +20,6 @@ from burst.kits.pods.status.pod_status import (
     PodStatus,
     has_ended,
     last_words,
-    why_not_started,
 )
 from burst.kits.pods.status.queueing import words_of_kueue, words_of_volcano
 from burst.kits.pods.status.reclaim import follower_status, note_preemption
@@ -255,9 +254,6 @@ def _completed(
     """Return the status with the reason from events and the log."""
     log = logs.get(pod, "")
     if word.crashed and log:
-        unprepared = why_not_started(log)
-        if unprepared:
-            return PodStatus(Phase.FAILED, unprepared, crashed=True)
         told = [word.why, explain_log(log), last_words(log)]
         why = ": ".join(filter(None, told))
         return msgspec.structs.replace(word, why=why)

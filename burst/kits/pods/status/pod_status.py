@@ -22,7 +22,6 @@ from burst.kits.pods.status.kept_object import (
     Terminated,
     seconds_of,
 )
-from burst.kits.pods.template.commands import PRE_FAILED
 from burst.kits.shorten import shorten
 from burst.model.decision import exact_moment
 from burst.provider import Phase
@@ -147,15 +146,6 @@ def last_words(log: str) -> str:
     """Return the end of a broker's log as one line."""
     lines = [line for line in main_lines(log) if line]
     return shorten(" / ".join(lines[-_LAST_LINES:]))
-
-
-def why_not_started(log: str) -> str:
-    """Return how `commands.pre` failed, from the end of a log; empty if it did not."""
-    lines = log.rstrip().splitlines() or [""]
-    if not lines[-1].startswith(PRE_FAILED):
-        return ""
-    words = last_words("\n".join(lines[:-1])) or "it printed nothing"
-    return f"{lines[-1]}: {words}"
 
 
 def is_reclaimed(pod: KeptObject) -> bool:

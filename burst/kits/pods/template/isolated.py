@@ -23,7 +23,6 @@ from burst.kits.broker import flux_follower_argv
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.template import job
-from burst.kits.pods.template.commands import start_broker
 from burst.kits.pods.template.containers import BROKER
 from burst.kits.pods.template.dns_names import headless_service
 from burst.kits.pods.template.mount_paths import (
@@ -33,6 +32,7 @@ from burst.kits.pods.template.mount_paths import (
     SECRET_PATH,
 )
 from burst.kits.pods.template.pod import CERTIFICATE, secret_of
+from burst.kits.pods.template.start_broker import start_broker
 from burst.kits.pods.template.storage import rundir_of
 from burst.kits.pods.template.view import flux_of
 from burst.model.ranks import format_hostlist
@@ -40,6 +40,7 @@ from burst.model.resource_set import EMPTY, ResourceSet, group_of
 from burst.provider import BurstSpec
 
 _PORT = 8050
+_SERVICE_PORT = 5000
 _JOBSPEC = "jobspec.json"
 _RUNNER = "run-isolated.py"
 _ONLINE = f"{RUN_PATH}/online"
@@ -78,7 +79,7 @@ def access(namespace: str, pod: str, settings: PodSettings) -> str:
 
 def address(name: str, settings: PodSettings) -> str:
     """Return the service's URL inside the cluster."""
-    return f"http://{name}-0.{name}.{settings.namespace}.svc:{settings.service_port}"
+    return f"http://{name}-0.{name}.{settings.namespace}.svc:{_SERVICE_PORT}"
 
 
 def _config_map(meta: Manifest, spec: BurstSpec, settings: PodSettings) -> Manifest:
@@ -126,7 +127,7 @@ def _start_script(settings: PodSettings) -> str:
 if [ "$JOB_COMPLETION_INDEX" = 0 ]; then
     set -- "$@" /bin/sh {CONFIG_PATH}/program
 fi
-{start_broker('"$@"', settings, replaced=False)}"""
+{start_broker('"$@"', replaced=False)}"""
 
 
 def _program_script(spec: BurstSpec, settings: PodSettings) -> str:

@@ -4,7 +4,7 @@
 Pod I is the burst's host I: it finds its host name by its completion index in a list,
 and passes the name to its broker. If the broker ends with an error, as after the loss
 of the lead, the kubelet restarts it while the Job exists. If the pod is evicted or
-deleted, the Job makes another pod (`commands.start_broker`). If the broker ends without
+deleted, the Job makes another pod (`start_broker`). If the broker ends without
 an error and without SIGTERM, the lead was shut down, and the index is complete.
 """
 
@@ -19,7 +19,6 @@ from burst.kits.pods.names import KUEUE_QUEUE
 from burst.kits.pods.offer_table import OfferTable
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.template import pod
-from burst.kits.pods.template.commands import run_before, start_broker
 from burst.kits.pods.template.containers import BROKER, DEFAULT_CONTAINER
 from burst.kits.pods.template.dns_names import name_fields
 from burst.kits.pods.template.mount_paths import CONFIG_PATH, RUN_PATH, SECRET_PATH
@@ -36,6 +35,7 @@ from burst.kits.pods.template.munge import start_munged
 from burst.kits.pods.template.overlay import merge_pod
 from burst.kits.pods.template.pod import CERTIFICATE
 from burst.kits.pods.template.site_pod import Mounted, for_offer
+from burst.kits.pods.template.start_broker import start_broker
 from burst.kits.pods.template.storage import (
     make_directories,
     mounts_of,
@@ -84,7 +84,7 @@ def start_script(spec: BurstSpec, settings: PodSettings) -> str:
     config, rundir = Path(CONFIG_PATH, "broker.toml"), Path(rundir_of(settings))
     programs = FollowerPrograms(settings.flux, PYTHON)
     argv = follower_argv(spec.lead, programs, config, HOST, rundir)
-    return preamble(settings) + start_broker(with_host(argv), settings)
+    return preamble(settings) + start_broker(with_host(argv))
 
 
 def preamble(settings: PodSettings) -> str:
@@ -95,8 +95,8 @@ host=$(sed -n "$((JOB_COMPLETION_INDEX + 1))p" {CONFIG_PATH}/hosts)
 {_copy_certificate(settings)}# Remove what an earlier broker in this pod left.
 rm -rf {rundir_of(settings)}
 {make_rundir(settings)}\
-{make_directories(settings)}{find_view(settings)}{start_munged(settings, SECRET_PATH)}\
-{run_before(settings, certificate_of(settings))}"""
+{make_directories(settings)}{find_view(settings)}\
+{start_munged(settings, SECRET_PATH)}"""
 
 
 def _copy_certificate(settings: PodSettings) -> str:

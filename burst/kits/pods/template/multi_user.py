@@ -46,7 +46,7 @@ from burst.kits.pods.template.mount_paths import (
 from burst.kits.pods.template.munge import FIND_MUNGED, KEY, KEY_MEMORY
 from burst.kits.pods.template.pod import CERTIFICATE
 from burst.kits.pods.template.pod_users import GROUP, PASSWD, users_data
-from burst.kits.pods.template.site_pod import site_mounts, variables
+from burst.kits.pods.template.site_pod import pull_policy, site_mounts, variables
 from burst.kits.pods.template.storage import (
     host_volumes,
     mounts_of,
@@ -300,7 +300,7 @@ def _small(settings: PodSettings) -> Manifest:
     """Return image, variables and resources of a container that does little."""
     return {
         "image": settings.image,
-        "imagePullPolicy": settings.image_pull,
+        "imagePullPolicy": pull_policy(settings),
         "env": variables(settings),
         "resources": pod.small_resources(),
     }

@@ -15,7 +15,7 @@ It takes account of what the operator does in 2026 (commit 0d75cef8):
   the view. By default that is an image from the internet, even if no view is wanted.
 * The script's shell, as the container's first process, would not pass SIGTERM on, and
   index 0 would not restart its broker. So `commands.pre` does not return: it starts the
-  broker itself, with the settings' own commands before and after it.
+  broker itself.
 * It sets `backoffLimit` to 100 if a MiniCluster has none. A Job counts the restarts of
   all its pods together, and at the limit deletes them.
 * The operator's options for the broker include `log-stderr-mode=local`. A broker that
@@ -33,13 +33,13 @@ from burst.kits.kube.kinds import MINICLUSTER, Manifest
 from burst.kits.pods.names import KUEUE_QUEUE
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.template import pod
-from burst.kits.pods.template.commands import run_before, start_broker
 from burst.kits.pods.template.job import ENDLESS
 from burst.kits.pods.template.mount_paths import SECRET_PATH
 from burst.kits.pods.template.munge import start_munged
 from burst.kits.pods.template.operator_overlay import merge_minicluster
 from burst.kits.pods.template.pod import CERTIFICATE
-from burst.kits.pods.template.site_pod import for_offer
+from burst.kits.pods.template.site_pod import for_offer, pull_policy
+from burst.kits.pods.template.start_broker import start_broker
 from burst.kits.pods.template.storage import host_paths
 from burst.model.ranks import format_hostlist
 from burst.provider import BurstSpec
@@ -109,7 +109,7 @@ def start_lines(spec: BurstSpec, settings: PodSettings) -> str:
         f"{start_munged(settings, SECRET_PATH)}"
         f"set -- {hosts}\n"
         'shift "${JOB_COMPLETION_INDEX}"\n'
-        f"{run_before(settings)}{start_broker(broker, settings)}"
+        f"{start_broker(broker)}"
     )
 
 
@@ -170,7 +170,7 @@ def _container(meta: Manifest, spec: BurstSpec, settings: PodSettings) -> Manife
     }
     return {
         "image": settings.image,
-        "imagePullPolicy": settings.image_pull,
+        "imagePullPolicy": pull_policy(settings),
         "command": "",
         "commands": {"pre": start_lines(spec, settings)},
         "environment": {},

@@ -19,7 +19,8 @@ _POD = (
     *("schedulerName", "serviceAccountName", "tolerations"),
 )
 _CONTAINER = (
-    *("name", "env", "resources", "securityContext", "volumeMounts", "workingDir"),
+    *("name", "env", "imagePullPolicy", "resources", "securityContext"),
+    *("volumeMounts", "workingDir"),
 )
 _SOURCES = {
     "csi": ("driver", "volumeAttributes"),
@@ -148,8 +149,9 @@ def _merge_container(container: Manifest, change: Mapping[str, Any]) -> Manifest
     merged = {**container, "environment": plain}
     if secrets:
         merged["secrets"] = secrets
-    if "workingDir" in change:
-        merged["workingDir"] = change["workingDir"]
+    for key in ("imagePullPolicy", "workingDir"):
+        if key in change:
+            merged[key] = change[key]
     if "securityContext" in change:
         context = container.get("securityContext", {})
         merged["securityContext"] = {**context, **change["securityContext"]}

@@ -44,7 +44,6 @@ CONTAINER_FIELDS = {
     "command": "starts the broker; use initContainers for what has to run before it",
     "args": "starts the broker; use initContainers for what has to run before it",
     "image": "use image",
-    "imagePullPolicy": "use image_pull",
     "readinessProbe": "tells whether the instance of an isolated burst is up",
     "terminationMessagePath": "the result of an isolated burst is written there",
     "terminationMessagePolicy": "the result of an isolated burst is its message",
@@ -63,7 +62,7 @@ ENVIRONMENT = {
 }
 
 SOCKET_VOLUME = "socket"
-"""The only one of our volumes that other containers may mount, with `share_socket`."""
+"""The only one of our volumes that other containers may mount."""
 OUR_VOLUMES = {
     "config": "has the broker's settings; use another name",
     "secret": "has the certificate; use another name",
@@ -71,7 +70,7 @@ OUR_VOLUMES = {
     "munge": "has the munge key; use another name",
     "munge-key": "has the munge key, with multi_user; use another name",
     "users": "has passwd and group, with multi_user; use another name",
-    SOCKET_VOLUME: "has the broker's socket, with share_socket; use another name",
+    SOCKET_VOLUME: "has the broker's socket; use another name",
     "cwd-": "is a directory of cwd; use another name",
     "host-": "is one of host_paths; use another name",
     "view-": "has Flux, of view; use another name",

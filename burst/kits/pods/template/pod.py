@@ -13,7 +13,7 @@ from burst.kits.pods.names import LEASE, OWNER
 from burst.kits.pods.offer_table import OfferTable
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.template.munge import munge_data
-from burst.kits.pods.template.site_pod import variables
+from burst.kits.pods.template.site_pod import pull_policy, variables
 from burst.provider import BurstSpec
 
 CERTIFICATE = "curve.cert"
@@ -183,7 +183,7 @@ def container(settings: PodSettings) -> Manifest:
     """Return the image, environment and securityContext of a container."""
     return {
         "image": settings.image,
-        "imagePullPolicy": settings.image_pull,
+        "imagePullPolicy": pull_policy(settings),
         "env": variables(settings),
         "securityContext": container_security(settings),
     }

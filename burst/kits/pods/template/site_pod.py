@@ -15,6 +15,7 @@ import msgspec
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods.template.containers import BROKER
 from burst.kits.pods.template.overlay import merge_pod
+from burst.kits.pods.template.overlay_rules import SOCKET_VOLUME
 
 if TYPE_CHECKING:
     from burst.kits.pods.offer_table import OfferTable
@@ -77,6 +78,23 @@ def is_spot(table: OfferTable, settings: PodSettings) -> bool:
 def variables(settings: PodSettings) -> list[Manifest]:
     """Return the environment variables of the broker's container, as in `env`."""
     return [dict(entry) for entry in _broker(settings).get("env", ())]
+
+
+def pull_policy(settings: PodSettings) -> str:
+    """Return when nodes pull the image of followers."""
+    return str(_broker(settings).get("imagePullPolicy", "IfNotPresent"))
+
+
+def shares_socket(settings: PodSettings) -> bool:
+    """Tell whether a container beside the broker mounts its socket, for any offer."""
+    pods = (settings.pod, *(table.pod for table in settings.offers.values()))
+    specs = [pod.get("spec", {}) for pod in pods]
+    return any(
+        mount.get("name") == SOCKET_VOLUME
+        for spec in specs
+        for other in (*spec.get("containers", ()), *spec.get("initContainers", ()))
+        for mount in other.get("volumeMounts", ())
+    )
 
 
 def site_mounts(settings: PodSettings) -> list[Mounted]:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The volumes that settings give a follower, and the directories that it has.
 
-With `share_socket` the broker's run directory is in a volume of its own, apart from the
-certificate, which only the broker may read. A process that can open the socket and runs
-as the followers' user has the rights of the instance owner.
+If a container of `pod` mounts `socket`, the broker's run directory is in a volume of
+its own, apart from the certificate, which only the broker may read. A process that can
+open the socket and runs as the followers' user has the rights of the instance owner.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from burst.kits.pods.template.mount_paths import (
 )
 from burst.kits.pods.template.munge import KEY_MEMORY
 from burst.kits.pods.template.overlay_rules import SOCKET_VOLUME
-from burst.kits.pods.template.site_pod import Mounted, site_mounts
+from burst.kits.pods.template.site_pod import Mounted, shares_socket, site_mounts
 from burst.kits.pods.template.view import has_view
 from burst.kits.pods.template.view_paths import targets_of
 
@@ -50,7 +50,7 @@ def socket_volumes(
     settings: PodSettings, memory: Manifest | None = None
 ) -> list[Mounted]:
     """Return the volume of the shared socket, for further containers of `pod`."""
-    shared = settings.share_socket
+    shared = shares_socket(settings)
     return [_mounted(SOCKET_VOLUME, SOCKET_PATH, emptyDir=memory)] if shared else []
 
 
@@ -93,7 +93,7 @@ def _read_only(each: Mounted) -> Mounted:
 def rundir_of(settings: PodSettings) -> str:
     """Return the broker's run directory; its socket is the file `local` in it."""
     # A subdirectory, as a broker refuses a directory that its user does not own.
-    return f"{SOCKET_PATH if settings.share_socket else RUN_PATH}/broker"
+    return f"{SOCKET_PATH if shares_socket(settings) else RUN_PATH}/broker"
 
 
 def known_directories(settings: PodSettings) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.template import pod
 from burst.kits.pods.template.containers import VIEW
 from burst.kits.pods.template.mount_paths import VIEW_COPY_PATH
+from burst.kits.pods.template.site_pod import pull_policy
 from burst.kits.pods.template.view_paths import split_view_path, targets_of
 
 _OF_A_COPY = ("cpu", "memory")
@@ -39,7 +40,7 @@ def view_containers(table: OfferTable, settings: PodSettings) -> list[Manifest]:
     made = {
         "name": VIEW,
         "image": settings.view,
-        "imagePullPolicy": settings.image_pull,
+        "imagePullPolicy": pull_policy(settings),
         "command": ["/bin/sh", "-ec", "".join(lines)],
         # A quota may demand resources of each container. The pod's total does not grow,
         # as init containers end before the broker starts.
