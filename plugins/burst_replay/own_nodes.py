@@ -66,7 +66,7 @@ def _ends(job: int, at: float, cores: int) -> End:
     return End(at, job + 1, JobId(job + 1), cores)
 
 
-class OwnNodes:
+class OwnQueue:
     """The queue, and the running jobs. Jobs are places in the sequence of all jobs.
 
     Expectations equal those of the daemon, which computes all of them each time. Here

@@ -19,7 +19,7 @@ import msgspec
 from burst.config import PolicyRule
 from burst.core.worth.estimate import judged_again_at
 from burst.core.worth.ledger import Costs, NodeSeconds
-from burst_replay.own_nodes import OwnNodes
+from burst_replay.own_nodes import OwnQueue
 from burst_replay.policies import Policy
 from burst_replay.replay_bursts import Due, Events, ReplayBursts
 from burst_replay.site import Site
@@ -69,7 +69,7 @@ class _Replay:
         jobs = trace.jobs
         self._jobs, self._site, self._policy = jobs, site, policy
         self._trace_began = trace.started
-        self._own = OwnNodes(
+        self._own = OwnQueue(
             jobs, site.machine.total, site.order, forecasts=policy.forecasts
         )
         self._events: Events = []
