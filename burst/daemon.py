@@ -15,7 +15,7 @@ from pathlib import Path
 from burst import __version__, log
 from burst.config import Settings
 from burst.core.commands import held_jobs, take_down_burst
-from burst.core.records import Records, Transaction
+from burst.core.records import RecordChanges, Records
 from burst.core.report import burst_row
 from burst.core.tick import TickResult, joined, result_of
 from burst.core.world import World
@@ -420,7 +420,7 @@ def take_down_all_bursts(
     records: Records, _: World, __: Settings, now: float
 ) -> tuple[TickResult, None]:
     """Delete every live burst; a command for `Engine.post`."""
-    results = [result_of(Transaction(records, now))]
+    results = [result_of(RecordChanges(records, now))]
     for burst in records.live:
         before = results[-1].records
         results.append(take_down_burst(before, burst.id, "the daemon is stopping", now))

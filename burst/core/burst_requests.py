@@ -18,7 +18,7 @@ from burst.core.plan.demands import Demand
 from burst.core.plan.plan_demands import plan_demands, unread_use
 from burst.core.plan.slot_ranks import run_of
 from burst.core.plan.slots import RankSlot
-from burst.core.records import Records, Transaction, unread_leases
+from burst.core.records import RecordChanges, Records, Transaction, unread_leases
 from burst.core.resize_request import WantedSize, resize_burst
 from burst.core.select.job_rules import JobRules
 from burst.core.standing import minimums_at
@@ -133,11 +133,11 @@ def make_requested_burst(
     Raises Unreadable.
     """
     world.read_lead()
-    tx = Transaction(records, now)
+    tx = Transaction(records, world, settings, now)
     plan = plan_demands(tx, world, settings, [demand])
     for proposal in plan.proposals:
         tx.plan_burst(proposal.lease, {})
-    keep_accounts(tx, world, settings)
+    keep_accounts(tx)
     return result_of(tx), plan.decisions[None]
 
 
@@ -258,7 +258,7 @@ def request_for_job(
     BurstError, Unreadable.
     """
     view, hold = world.read_lead().jobs.get(job), records.holds.get(job)
-    tx = Transaction(records, now)
+    tx = RecordChanges(records, now)
     if view is None or not JobRules(world, settings, now).may_burst(view):
         raise unknown_job(job)
     _check_job(view, hold)
@@ -295,7 +295,7 @@ def keep_minimums(
     Also returns, by the text of a minimum, why not all its nodes can be had. Raises
     Unreadable.
     """
-    results, why = [result_of(Transaction(records, now))], {}
+    results, why = [result_of(RecordChanges(records, now))], {}
     for minimum in minimums_at(settings, now):
         before = results[-1].records
         nodes, view = minimum.missing(before), world.providers.get(minimum.provider)

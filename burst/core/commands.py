@@ -19,7 +19,7 @@ from burst.core.isolated.decision import lost_isolated_jobs
 from burst.core.job_report import unknown_job
 from burst.core.obstacles import end_housekeeping_now, housekeeping_of
 from burst.core.plan.slots import DRAIN_TAG, hosts_named_after
-from burst.core.records import Records, Transaction
+from burst.core.records import RecordChanges, Records
 from burst.core.tick import TickResult, result_of
 from burst.core.world import World
 from burst.errors import BurstError, LeadError
@@ -56,7 +56,7 @@ def take_down_burst(
     burst = records.find(burst_id)
     if burst.state is State.INACTIVE:
         raise BurstError(f"burst {burst_id} has ended", "burst status --all shows it")
-    tx = Transaction(records, now)
+    tx = RecordChanges(records, now)
     take_down(tx, burst, note)
     if forced_in is not None:
         end_housekeeping_now(tx, tx.bursts[burst.id], forced_in)
@@ -81,7 +81,7 @@ def take_down_any(
         made = take_down_burst(records, down.burst, down.note, now, forced_in)
         return made, burst
     rest = {key: why for key, why in records.unreadable.items() if key not in keys}
-    tx = Transaction(msgspec.structs.replace(records, unreadable=rest), now)
+    tx = RecordChanges(msgspec.structs.replace(records, unreadable=rest), now)
     is_lost = burst in lost_isolated_jobs(records).values()
     if own in keys or is_lost:
         lease = lease_of_unreadable(records, world, burst, down.provider, now)
@@ -103,7 +103,7 @@ def release_jobs(
     A job that was released before but still has urgency 0 is released again: the first
     request may have been lost. Raises BurstError for any other job that is not held.
     """
-    tx = Transaction(records, now)
+    tx = RecordChanges(records, now)
     urgencies: dict[JobId, int] = {}
     for job in jobs:
         hold = records.holds.get(job)
@@ -142,7 +142,7 @@ def enable_provider(records: Records, provider: str, now: float) -> TickResult:
             f"provider {provider} has no failures to forget",
             "burst status shows which providers are disabled",
         )
-    tx = Transaction(records, now)
+    tx = RecordChanges(records, now)
     del tx.health[provider]
     return result_of(tx)
 

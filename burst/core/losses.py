@@ -44,11 +44,11 @@ _ANEW_S = 600.0
 to that start: longer than the daemon looks for a lead that is away."""
 
 
-def record_loss(tx: Transaction, burst: Burst, world: World) -> None:
+def record_loss(tx: Transaction, burst: Burst) -> None:
     """Record which ranks of a burst are lost and why, if that has changed."""
-    assert world.lead is not None
-    gone = burst.expected - world.lead.online
-    told, seen = _why_lost(burst, gone, world, tx.now)
+    assert tx.world.lead is not None
+    gone = burst.expected - tx.world.lead.online
+    told, seen = _why_lost(burst, gone, tx.world, tx.now)
     context = {"ranks": format_idset(gone), "since": burst.lost_since or tx.now}
     known = last_event(burst, "lost") if burst.lost_since is not None else None
     if known is None:
@@ -173,15 +173,15 @@ def _ran_until(times: JobTimes, at: float) -> bool:
     return times.started <= at and not over
 
 
-def record_reclaim(tx: Transaction, burst: Burst, world: World) -> Burst:
+def record_reclaim(tx: Transaction, burst: Burst) -> Burst:
     """Record that nodes of a burst are reclaimed, and write it to memos of jobs there.
 
     Return the burst after that.
     """
     if burst.reclaimed or burst.state not in UNDER_WAY:
         return burst
-    status = status_of(burst, world)
-    if status is None or provider_phase(burst, world) is ProviderPhase.UNREAD:
+    status = status_of(burst, tx.world)
+    if status is None or provider_phase(burst, tx.world) is ProviderPhase.UNREAD:
         return burst
     note = _report(status)
     if not note:
@@ -189,7 +189,7 @@ def record_reclaim(tx: Transaction, burst: Burst, world: World) -> Burst:
     ranks = _reclaimed_ranks(burst, status)
     context = {"note": note, "ranks": format_idset(ranks)}
     after = tx.record(burst.id, "reclaimed", context)
-    jobs = world.lead.jobs if world.lead else {}
+    jobs = tx.world.lead.jobs if tx.world.lead else {}
     running = [
         job
         for job in sorted(burst.jobs & jobs.keys())

@@ -23,7 +23,7 @@ from burst.config import DeadlineSettings
 from burst.core.actions import DrainBurst, EndHousekeeping
 from burst.core.observation import ranks_of
 from burst.core.provider_calls import is_gone
-from burst.core.records import Transaction
+from burst.core.records import RecordChanges, Transaction
 from burst.core.world import World
 from burst.model.burst import Burst, State
 from burst.model.decision import exact_moment, name_ranks
@@ -35,16 +35,14 @@ AGAIN_S = 60.0
 """Seconds until housekeeping that was sent a signal and still runs is sent another."""
 
 
-def end_late_housekeeping(
-    tx: Transaction, burst: Burst, world: World, deadlines: DeadlineSettings
-) -> None:
+def end_late_housekeeping(tx: Transaction, burst: Burst) -> None:
     """Send a signal to housekeeping that runs for too long on the ranks of a burst.
 
     Housekeeping that was sent SIGTERM before and has not ended is sent SIGKILL.
     """
-    lead, limit = world.lead, deadlines.housekeeping
+    lead, limit = tx.world.lead, tx.settings.deadlines.housekeeping
     assert lead is not None
-    known = housekeeping_of(burst, world)
+    known = housekeeping_of(burst, tx.world)
     late = {rank for rank, began in known.items() if tx.now - began > limit}
     why = f"it has run for longer than {format_fsd(limit)}"
     sent, again = last_signal(burst, known)
@@ -57,7 +55,7 @@ def end_late_housekeeping(
         _send(tx, burst, late, signal.SIGTERM, why)
 
 
-def end_housekeeping_now(tx: Transaction, burst: Burst, world: World) -> None:
+def end_housekeeping_now(tx: RecordChanges, burst: Burst, world: World) -> None:
     """Send SIGTERM to housekeeping on a burst's ranks; later ticks send SIGKILL."""
     if there := housekeeping_of(burst, world).keys():
         _send(tx, burst, there, signal.SIGTERM, "burst down --force")
@@ -86,7 +84,7 @@ def last_signal(
 
 
 def _send(
-    tx: Transaction, burst: Burst, to: Set[int], signum: signal.Signals, why: str
+    tx: RecordChanges, burst: Burst, to: Set[int], signum: signal.Signals, why: str
 ) -> None:
     ranks = frozenset(to)
     context = {"ranks": format_idset(ranks), "note": f"{why}; it is sent {signum.name}"}
@@ -110,11 +108,7 @@ def holding_ranks(
 
 
 def drain_until_empty(
-    tx: Transaction,
-    lead: LeadView,
-    drain: DrainBurst,
-    deadlines: DeadlineSettings,
-    since: float,
+    tx: Transaction, lead: LeadView, drain: DrainBurst, since: float
 ) -> bool:
     """Drain ranks; tell whether nothing runs or can start there any more.
 
@@ -123,8 +117,8 @@ def drain_until_empty(
     if open_ranks := drain.ranks - lead.closed:
         tx.actions.append(msgspec.structs.replace(drain, ranks=open_ranks))
         return False
-    busy = holding_ranks(drain.ranks, lead, deadlines, tx.now)
-    if tx.now - since > deadlines.rejoin:
+    busy = holding_ranks(drain.ranks, lead, tx.settings.deadlines, tx.now)
+    if tx.now - since > tx.settings.deadlines.rejoin:
         # Nothing runs on a node whose broker is gone. Flux ends its jobs, except an
         # instance of `flux batch` that continues without the node and, in flux-core
         # 0.88, a job whose start was on its way to that broker. These do not use the

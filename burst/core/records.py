@@ -8,10 +8,11 @@ from typing import Any
 
 import msgspec
 
-from burst.config import LimitSettings
+from burst.config import Settings
 from burst.core import cooldowns, lifecycle
 from burst.core.actions import Action, ProvisionBurst
 from burst.core.provider_health import Health
+from burst.core.world import World
 from burst.core.worth.ledger import Entry, SettledBurst
 from burst.core.worth.online_times import ProviderTimes
 from burst.core.worth.periods import Period
@@ -80,8 +81,8 @@ class Records(msgspec.Struct, frozen=True, kw_only=True):
         return burst
 
 
-class Transaction:
-    """A copy of the records that a tick changes, with the events and the actions.
+class RecordChanges:
+    """A copy of the records that is changed, with the events and the actions.
 
     No change holds before the store has it.
     """
@@ -99,12 +100,8 @@ class Transaction:
         self.times = dict(records.times)
         self.repeats = dict(records.repeats)
         self.unreadable = records.unreadable
-        self.awaited: frozenset[BurstId] = frozenset()
-        """Idle bursts that the first waiting job will have, with nodes busy now."""
         self.events: list[tuple[BurstId, Event]] = []
         self.actions: list[Action] = []
-        self.rules: dict[JobId, str] = {}
-        """The name of the rule of `[[policy]]` by which each job was placed."""
 
     def result(self) -> Records:
         """Return the new records; a mapping that did not change is the same object."""
@@ -136,35 +133,6 @@ class Transaction:
         """End a burst by an exception."""
         context = {"type": kind, "severity": 0, "note": note}
         return self.record(burst, "exception", context)
-
-    def fail_as_seen(
-        self, burst: Burst, why: str, limits: LimitSettings, kind: str
-    ) -> None:
-        """End a burst that its provider shows as failed.
-
-        `kind` is CAPACITY, RECLAIMED, SPEC or `failed`. If the burst was not online
-        yet, its offer is set aside for a while: for CAPACITY and RECLAIMED only for
-        bursts of that size or larger.
-        """
-        self.fail(burst.id, kind, why)
-        if burst.state not in lifecycle.COMING_UP:
-            return
-        if kind == RECLAIMED:
-            self.pause_reclaimed(burst, limits)
-        elif kind == SPEC:
-            self.refuse_spec(burst, why, limits, by_rule=True)
-        else:
-            nodes = burst.lease.nodes if kind == CAPACITY else 0
-            self.cool_down(burst, why, limits, nodes)
-
-    def fail_late(self, burst: Burst, why: str, limits: LimitSettings) -> None:
-        """End a burst that is not online by its deadline."""
-        if burst.reclaimed:
-            self.fail(burst.id, RECLAIMED, f"{burst.reclaimed}; {why}")
-            self.pause_reclaimed(burst, limits)
-        else:
-            self.fail(burst.id, "timeout", why)
-            self.cool_down(burst, why, limits)
 
     def quarantine(self, burst: BurstId, why: str, cause: str = "") -> None:
         """Quarantine a burst: nothing is done to it until a person decides.
@@ -207,61 +175,6 @@ class Transaction:
         else:
             self.health[provider] = health
 
-    def cool_down(
-        self,
-        burst: Burst,
-        why: str,
-        limits: LimitSettings,
-        nodes: int = 0,
-        others: Iterable[str] = (),
-    ) -> None:
-        """Set aside the offer of a burst that failed, and the offers `others`.
-
-        `nodes` is the size of the burst if it lacked capacity: smaller bursts are still
-        made; 0 sets the offers aside for bursts of any size. `why` is the reason that
-        is reported for the burst's own offer.
-        """
-        lease = burst.lease
-        health = self.health_of(lease.provider)
-        for offer in (lease.offer, *others):
-            health = cooldowns.cool_down(health, offer, limits, self.now, nodes)
-        self.set_health(lease.provider, cooldowns.explain(health, lease.offer, why))
-
-    def refuse_spec(
-        self, burst: Burst, why: str, limits: LimitSettings, *, by_rule: bool
-    ) -> None:
-        """Set aside the kind of a burst that its provider refused, for a while.
-
-        With `by_rule` all bursts of its offer are set aside.
-        """
-        known, lease = self.health_of(burst.lease.provider), burst.lease
-        refuse = cooldowns.refuse_offer if by_rule else cooldowns.refuse_spec
-        held = refuse(known, lease, why, limits, self.now)
-        self.set_health(lease.provider, held)
-
-    def pause_reclaimed(self, burst: Burst, limits: LimitSettings) -> None:
-        """Set aside the offer of a burst whose nodes were taken back as it came up."""
-        lease = burst.lease
-        known = self.health_of(lease.provider)
-        self.set_health(
-            lease.provider,
-            cooldowns.pause_reclaimed(known, lease, limits, self.now),
-        )
-
-    def forgive(self, burst: Burst) -> None:
-        """Forget the failures of the offer of a burst that came online."""
-        provider = burst.lease.provider
-        known = self.health_of(provider)
-        self.set_health(provider, cooldowns.forgive(known, burst.lease))
-
-    def regain_capacity(self, burst: Burst) -> None:
-        """Try the offer of a burst again that was online and has gone."""
-        provider = burst.lease.provider
-        known = self.health_of(provider)
-        self.set_health(
-            provider, cooldowns.regain_capacity(known, burst.lease, self.now)
-        )
-
     def set_hold_state(self, job: JobId, state: HoldState) -> None:
         """Record that the hold of a job has reached a state."""
         self.holds[job] = self.holds[job].then(state, self.now)
@@ -281,7 +194,100 @@ class Transaction:
         return found
 
 
-RecordsView = Records | Transaction
+class Transaction(RecordChanges):
+    """Changes of the records by what was read and by the settings."""
+
+    def __init__(
+        self, records: Records, world: World, settings: Settings, now: float
+    ) -> None:
+        super().__init__(records, now)
+        self.world, self.settings = world, settings
+        self.awaited: frozenset[BurstId] = frozenset()
+        """Idle bursts that the first waiting job will have, with nodes busy now."""
+        self.rules: dict[JobId, str] = {}
+        """The name of the rule of `[[policy]]` by which each job was placed."""
+
+    def fail_as_seen(self, burst: Burst, why: str, kind: str) -> None:
+        """End a burst that its provider shows as failed.
+
+        `kind` is CAPACITY, RECLAIMED, SPEC or `failed`. If the burst was not online
+        yet, its offer is set aside for a while: for CAPACITY and RECLAIMED only for
+        bursts of that size or larger.
+        """
+        self.fail(burst.id, kind, why)
+        if burst.state not in lifecycle.COMING_UP:
+            return
+        if kind == RECLAIMED:
+            self.pause_reclaimed(burst)
+        elif kind == SPEC:
+            self.refuse_spec(burst, why, by_rule=True)
+        else:
+            nodes = burst.lease.nodes if kind == CAPACITY else 0
+            self.cool_down(burst, why, nodes)
+
+    def fail_late(self, burst: Burst, why: str) -> None:
+        """End a burst that is not online by its deadline."""
+        if burst.reclaimed:
+            self.fail(burst.id, RECLAIMED, f"{burst.reclaimed}; {why}")
+            self.pause_reclaimed(burst)
+        else:
+            self.fail(burst.id, "timeout", why)
+            self.cool_down(burst, why)
+
+    def cool_down(
+        self,
+        burst: Burst,
+        why: str,
+        nodes: int = 0,
+        others: Iterable[str] = (),
+    ) -> None:
+        """Set aside the offer of a burst that failed, and the offers `others`.
+
+        `nodes` is the size of the burst if it lacked capacity: smaller bursts are still
+        made; 0 sets the offers aside for bursts of any size. `why` is the reason that
+        is reported for the burst's own offer.
+        """
+        lease, limits = burst.lease, self.settings.limits
+        health = self.health_of(lease.provider)
+        for offer in (lease.offer, *others):
+            health = cooldowns.cool_down(health, offer, limits, self.now, nodes)
+        self.set_health(lease.provider, cooldowns.explain(health, lease.offer, why))
+
+    def refuse_spec(self, burst: Burst, why: str, *, by_rule: bool) -> None:
+        """Set aside the kind of a burst that its provider refused, for a while.
+
+        With `by_rule` all bursts of its offer are set aside.
+        """
+        known, lease = self.health_of(burst.lease.provider), burst.lease
+        refuse = cooldowns.refuse_offer if by_rule else cooldowns.refuse_spec
+        held = refuse(known, lease, why, self.settings.limits, self.now)
+        self.set_health(lease.provider, held)
+
+    def pause_reclaimed(self, burst: Burst) -> None:
+        """Set aside the offer of a burst whose nodes were taken back as it came up."""
+        lease = burst.lease
+        known = self.health_of(lease.provider)
+        self.set_health(
+            lease.provider,
+            cooldowns.pause_reclaimed(known, lease, self.settings.limits, self.now),
+        )
+
+    def forgive(self, burst: Burst) -> None:
+        """Forget the failures of the offer of a burst that came online."""
+        provider = burst.lease.provider
+        known = self.health_of(provider)
+        self.set_health(provider, cooldowns.forgive(known, burst.lease))
+
+    def regain_capacity(self, burst: Burst) -> None:
+        """Try the offer of a burst again that was online and has gone."""
+        provider = burst.lease.provider
+        known = self.health_of(provider)
+        self.set_health(
+            provider, cooldowns.regain_capacity(known, burst.lease, self.now)
+        )
+
+
+RecordsView = Records | RecordChanges
 """Records for reading: stored ones, or those that a tick is changing."""
 
 

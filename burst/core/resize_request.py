@@ -57,7 +57,7 @@ def resize_burst(
     nodes before a growth that is under way undoes that growth. A repeated request
     changes nothing. Raises BurstError with the reason for a refusal, and Unreadable.
     """
-    tx = Transaction(records, now)
+    tx = Transaction(records, world, settings, now)
     burst, nodes, note = _find(records, world, wanted.burst), wanted.nodes, wanted.note
     before = burst.resize.before if burst.resize else burst.lease.nodes
     target = burst.resize.nodes if burst.resize else burst.lease.nodes
@@ -79,13 +79,13 @@ def resize_burst(
             "ask again once it has; burst status shows that",
         )
     elif nodes < before:
-        _check_shrink(tx, burst, nodes, world)
+        _check_shrink(tx, burst, nodes)
         begin_shrink(tx, burst, nodes, note, requested=True)
     else:
-        more = _find_further(tx, burst, nodes - before, world, settings)
+        more = _find_further(tx, burst, nodes - before)
         larger = with_ranks(burst.lease, more, world.identity)
         begin_growth(tx, larger, note, requested=True)
-    keep_accounts(tx, world, settings)
+    keep_accounts(tx)
     return result_of(tx), ResizeAnswer(burst.id, before, nodes, text)
 
 
@@ -112,7 +112,7 @@ def _find(records: Records, world: World, burst_id: str) -> Burst:
     return burst
 
 
-def _check_shrink(tx: Transaction, burst: Burst, nodes: int, world: World) -> None:
+def _check_shrink(tx: Transaction, burst: Burst, nodes: int) -> None:
     """Raise BurstError if the shrink would leave nothing of use.
 
     That is if none of the nodes that stay ever joined, or if a job that is about to
@@ -123,7 +123,7 @@ def _check_shrink(tx: Transaction, burst: Burst, nodes: int, world: World) -> No
             f"none of the first {nodes} nodes of {burst.id} ever joined",
             f"burst down {burst.id} ends it",
         )
-    lead, leaving = world.lead, frozenset(burst.lease.ranks[nodes:])
+    lead, leaving = tx.world.lead, frozenset(burst.lease.ranks[nodes:])
     assert lead is not None
     without = msgspec.structs.replace(lead, excluded=lead.excluded | leaving)
     bursts_of = tx.bursts_by_job()
@@ -138,16 +138,14 @@ def _check_shrink(tx: Transaction, burst: Burst, nodes: int, world: World) -> No
             )
 
 
-def _find_further(
-    tx: Transaction, burst: Burst, more: int, world: World, settings: Settings
-) -> list[int]:
+def _find_further(tx: Transaction, burst: Burst, more: int) -> list[int]:
     """Return the ranks by which a burst can grow. Raises BurstError with the reason."""
-    assert world.lead is not None
-    if world.rents_nothing:
+    assert tx.world.lead is not None
+    if tx.world.rents_nothing:
         raise BurstError(
             "the daemon stops, or its lead: no nodes are added", "start it again"
         )
-    found = free_above(burst, world.slots, tx, world.lead)
+    found = free_above(burst, tx.world.slots, tx, tx.world.lead)
     if len(found) < more:
         raise BurstError(
             f"the rank slot of {burst.id} has {len(found)} free ranks above it,"
@@ -155,8 +153,8 @@ def _find_further(
             "burst request makes another burst in another slot; burst lead add-slot"
             " adds ranks",
         )
-    plan = plan_context(tx, world, settings, tx.now)
-    source = growing(burst, plan.catalog, settings.deadlines, tx.now)
+    plan = plan_context(tx, tx.world, tx.settings, tx.now)
+    source = growing(burst, plan.catalog, tx.settings.deadlines, tx.now)
     why = plan.why_not_so_much(source, growth_portion(burst, more, charged=True))
     if why:
         raise BurstError(

@@ -20,7 +20,7 @@ from burst.core.burst_requests import describe_request
 from burst.core.isolated.decision import lost_isolated_jobs
 from burst.core.plan.demands import Demand, Plan
 from burst.core.plan.plan_demands import plan_demands, record_proposal
-from burst.core.records import Records, Transaction, is_usable
+from burst.core.records import RecordChanges, Records, Transaction, is_usable
 from burst.core.tick import TickResult, result_of
 from burst.core.world import World
 from burst.core.worth.accounts import keep_accounts
@@ -58,7 +58,7 @@ class IsolatedJobs(msgspec.Struct, frozen=True, kw_only=True):
         that needs more nodes than `nodes` is skipped. Raises Unreadable.
         """
         lead = world.read_lead()
-        tx = Transaction(records, now)
+        tx = Transaction(records, world, settings, now)
         room = self.nodes - sum(
             burst.lease.nodes for burst in records.live if burst.lease.tag == self.tag
         )
@@ -72,7 +72,7 @@ class IsolatedJobs(msgspec.Struct, frozen=True, kw_only=True):
             room -= proposal.lease.nodes
             if room >= 0:
                 record_proposal(tx, proposal, world)
-        keep_accounts(tx, world, settings)
+        keep_accounts(tx)
         return result_of(tx), _refusal(plan, demands)
 
     def _largest(self, world: World) -> int:
@@ -170,7 +170,7 @@ def end_tag(
     as waiting: that job ends with the burst. Raises Unreadable.
     """
     jobs = world.read_lead().jobs
-    tx = Transaction(records, now)
+    tx = RecordChanges(records, now)
     for burst in records.live:
         if burst.lease.tag == tag:
             _end_burst(tx, burst, note)
@@ -187,7 +187,7 @@ def end_tag(
     return result_of(tx)
 
 
-def _end_burst(tx: Transaction, burst: Burst, note: str) -> None:
+def _end_burst(tx: RecordChanges, burst: Burst, note: str) -> None:
     """Take a burst down, except an isolated one that is online and runs its job."""
     if burst.lease.isolated is None:
         take_down(tx, burst, note)

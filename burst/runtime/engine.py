@@ -26,7 +26,7 @@ from burst.core.isolated.behaviour import next_provision
 from burst.core.observation import why_out_of_reach
 from burst.core.orphans import Orphan, find_orphans
 from burst.core.provider_health import ProviderAnswer
-from burst.core.records import Records, Transaction
+from burst.core.records import RecordChanges, Records
 from burst.core.repeats import note_answer
 from burst.core.tick import (
     TickResult,
@@ -357,7 +357,7 @@ class Engine:
         def keep(
             records: Records, _: World, __: Settings, now: float
         ) -> tuple[TickResult, None]:
-            tx = Transaction(records, now)
+            tx = RecordChanges(records, now)
             note_answer(tx, job, again, refused)
             return result_of(tx), None
 

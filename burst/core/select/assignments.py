@@ -13,7 +13,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from burst.config import LimitSettings
 from burst.core.lifecycle import COMING_UP
 from burst.core.plan.capacity import is_up
 from burst.core.plan.offers import drain_time
@@ -40,13 +39,13 @@ _UNKNOWN = (
 )
 
 
-def end_late_bursts(tx: Transaction, world: World, limits: LimitSettings) -> None:
+def end_late_bursts(tx: Transaction, world: World) -> None:
     """End bursts that come up too late to be of use, and set their offers aside."""
     for burst in list(tx.bursts.values()):
         if burst.quarantined or burst.lease.isolated:
             continue
         if late := _comes_too_late(burst, world, tx.now):
-            tx.fail_late(burst, late, limits)
+            tx.fail_late(burst, late)
 
 
 def expire_assignments(tx: Transaction, world: World) -> None:

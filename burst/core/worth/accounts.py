@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping, Set
 
 import msgspec
 
-from burst.config import Settings
 from burst.core.lifecycle import BEFORE_ONLINE
 from burst.core.observation import status_of
 from burst.core.provider_calls import is_resize_taken
@@ -54,12 +53,12 @@ _PHASES: dict[State, Phase] = {
 }
 
 
-def keep_accounts(tx: Transaction, world: World, settings: Settings) -> None:
+def keep_accounts(tx: Transaction) -> None:
     """Reserve money for bursts, count their use, and settle those that ended.
 
     A record that cannot be read is left as it is; its burst may still cost something.
     """
-    accounts = _Accounts(tx, world, settings)
+    accounts = _Accounts(tx)
     for burst in tx.live:
         if burst.id not in tx.entries and f"entry/{burst.id}" not in tx.unreadable:
             accounts.open(burst)
@@ -72,13 +71,11 @@ def keep_accounts(tx: Transaction, world: World, settings: Settings) -> None:
         elif (grown := ledger.outlive(entry, tx.now)) is not entry:
             # It has no record in which that could be an event.
             tx.entries[name] = grown
-    _drop_settled(tx, world.archived)
+    _drop_settled(tx, tx.world.archived)
     tx.periods = periods.merge_old(tx.periods, tx.unreadable, tx.now)
 
 
-def reserve_longer(
-    tx: Transaction, burst: Burst, world: World, settings: Settings
-) -> bool:
+def reserve_longer(tx: Transaction, burst: Burst) -> bool:
     """Reserve money for an idle burst that is kept; tell whether the budgets allow it.
 
     It is reserved for longer than the burst takes to end, so that it can end in time.
@@ -86,15 +83,15 @@ def reserve_longer(
     """
     entry, lease = tx.entries.get(burst.id), burst.lease
     life = Life(provider=lease.provider, lease_end=lease.end, online=True)
-    ends = lives_until(life, settings, tx.now)
+    ends = lives_until(life, tx.settings, tx.now)
     if entry is None or ends <= entry.until:
         return True
-    keep_accounts(tx, world, settings)
+    keep_accounts(tx)
     entry = tx.entries[burst.id]
     before = commitment_of(entry, tx.now)
     until = ends + _KEPT_LONGER_S
     after = msgspec.structs.replace(before, until=until)
-    budgets = Budgets(settings.budget, tx, world.userids, tx.now)
+    budgets = Budgets(tx.settings.budget, tx, tx.world.userids, tx.now)
     if budgets.refusing([after], before) is not None:
         return False
     tx.entries[burst.id] = ledger.extend(entry, until, {})
@@ -104,9 +101,9 @@ def reserve_longer(
 class _Accounts:
     """The entries of live bursts in one transaction."""
 
-    def __init__(self, tx: Transaction, world: World, settings: Settings) -> None:
-        self._tx, self._world, self._settings = tx, world, settings
-        self._jobs = world.lead.jobs if world.lead else {}
+    def __init__(self, tx: Transaction) -> None:
+        self._tx, self._world, self._settings = tx, tx.world, tx.settings
+        self._jobs = tx.world.lead.jobs if tx.world.lead else {}
 
     @functools.cached_property
     def _running(self) -> list[JobView]:
