@@ -134,8 +134,7 @@ def _drain(tx: Transaction, burst: Burst) -> None:
 
 
 def _reap(tx: Transaction, burst: Burst) -> None:
-    lead = tx.world.lead
-    assert lead is not None
+    lead = tx.lead
     if is_gone(burst, tx.world) and not lead.online & ranks_of(burst, tx.world):
         # The only way to INACTIVE: the provider has confirmed it, and the lead agrees.
         tx.record(burst.id, "reaped", {})
@@ -159,8 +158,7 @@ def _undrain(tx: Transaction, burst: Burst) -> None:
     person has replaced the drain by another one, that stays. If a rank belongs to
     another host by now, only a drain for this burst is undone.
     """
-    lead = tx.world.lead
-    assert lead is not None
+    lead = tx.lead
     own = ranks_of(burst, tx.world)
     ranks = burst.drained - (lead.online & own)
     ours = {
@@ -184,8 +182,7 @@ def _is_drained(tx: Transaction, burst: Burst) -> bool:
     just before it is deleted. Drains by the daemon that are not on record are recorded:
     the record may have been lost, and they have to be undrained in the end.
     """
-    lead = tx.world.lead
-    assert lead is not None
+    lead = tx.lead
     ranks = ranks_of(burst, tx.world)
     open_ranks = ranks - lead.closed
     ours = {r for r in ranks if lead.drained.get(r, "").startswith(DRAIN_TAG)}
@@ -193,4 +190,4 @@ def _is_drained(tx: Transaction, burst: Burst) -> bool:
         context = {"ranks": format_idset(open_ranks | ours)}
         tx.record(burst.id, "rank-drain", context)
     drain = drain_action(burst, ranks)
-    return drain_until_empty(tx, lead, drain, burst.since)
+    return drain_until_empty(tx, drain, burst.since)

@@ -54,7 +54,7 @@ from burst.model.burst import (
 )
 from burst.model.decision import GUESTS_WORDS, Decision
 from burst.model.fsd import format_fsd
-from burst.model.lead import JobState, LeadView
+from burst.model.lead import JobState
 from burst.model.ranks import format_idset
 from burst.model.reason import Reason
 
@@ -104,16 +104,16 @@ class JoinedBehaviour:
         if what in FAILURES:
             _fail(tx, burst, what)
 
-    def record_jobs(self, tx: Transaction, burst: Burst, lead: LeadView) -> None:
+    def record_jobs(self, tx: Transaction, burst: Burst) -> None:
         """Record what became of a burst's jobs, and since when nothing runs on it."""
         if not burst.live:
-            record_late_ends(tx, burst, lead)
+            record_late_ends(tx, burst)
             return
-        record_job_events(tx, burst, lead)
+        record_job_events(tx, burst)
         burst = tx.bursts[burst.id]
         count_failed_soon(tx, burst)
-        forget_unusable(tx, burst, lead)
-        _record_use(tx, burst, lead)
+        forget_unusable(tx, burst)
+        _record_use(tx, burst)
 
     def act(self, tx: Transaction, burst: Burst) -> None:
         """Provision a new burst; drain an online burst that is not needed any more."""
@@ -221,8 +221,8 @@ def keep_part(tx: Transaction, burst: Burst, lack: str = "") -> bool:
 
 def _joined_and_missing(burst: Burst, world: World) -> tuple[list[int], list[int]]:
     """Return the ranks of a burst that are online, and the others."""
-    assert world.lead is not None
-    ranks, online = burst.lease.ranks, world.lead.online.intersection(burst.lease.ranks)
+    ranks = burst.lease.ranks
+    online = world.read_lead().online.intersection(ranks)
     return sorted(online), [rank for rank in ranks if rank not in online]
 
 
@@ -280,13 +280,14 @@ def _record_observation(tx: Transaction, burst: Burst, what: Observation) -> boo
     return False
 
 
-def _record_use(tx: Transaction, burst: Burst, lead: LeadView) -> None:
+def _record_use(tx: Transaction, burst: Burst) -> None:
     """Record since when nothing runs on an online burst without jobs.
 
     Also record for how long it is kept, if that may be less than `[deadlines] idle`.
     """
     if burst.state is not State.ONLINE:
         return
+    lead = tx.lead
     used = not lead.in_use.isdisjoint(burst.lease.ranks)
     if burst.resize is not None and burst.resize.requested and burst.coming:
         used = True  # a growth ahead of jobs counts as use; idleness begins after it

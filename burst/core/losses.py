@@ -46,8 +46,7 @@ to that start: longer than the daemon looks for a lead that is away."""
 
 def record_loss(tx: Transaction, burst: Burst) -> None:
     """Record which ranks of a burst are lost and why, if that has changed."""
-    assert tx.world.lead is not None
-    gone = burst.expected - tx.world.lead.online
+    gone = burst.expected - tx.lead.online
     told, seen = _why_lost(burst, gone, tx.world, tx.now)
     context = {"ranks": format_idset(gone), "since": burst.lost_since or tx.now}
     known = last_event(burst, "lost") if burst.lost_since is not None else None

@@ -40,8 +40,7 @@ def end_late_housekeeping(tx: Transaction, burst: Burst) -> None:
 
     Housekeeping that was sent SIGTERM before and has not ended is sent SIGKILL.
     """
-    lead, limit = tx.world.lead, tx.settings.deadlines.housekeeping
-    assert lead is not None
+    limit = tx.settings.deadlines.housekeeping
     known = housekeeping_of(burst, tx.world)
     late = {rank for rank, began in known.items() if tx.now - began > limit}
     why = f"it has run for longer than {format_fsd(limit)}"
@@ -107,13 +106,12 @@ def holding_ranks(
     return lead.allocated & ranks - stuck
 
 
-def drain_until_empty(
-    tx: Transaction, lead: LeadView, drain: DrainBurst, since: float
-) -> bool:
+def drain_until_empty(tx: Transaction, drain: DrainBurst, since: float) -> bool:
     """Drain ranks; tell whether nothing runs or can start there any more.
 
     `since` is when they began to leave.
     """
+    lead = tx.lead
     if open_ranks := drain.ranks - lead.closed:
         tx.actions.append(msgspec.structs.replace(drain, ranks=open_ranks))
         return False
@@ -134,8 +132,7 @@ def describe_obstacle(burst: Burst, world: World) -> str:
     some after a crash of the lead, count, too: `flux jobs` shows them, `flux cancel`
     ends them. A job that has lost some of its nodes may still run on the others.
     """
-    lead = world.lead
-    assert lead is not None
+    lead = world.read_lead()
     ranks = ranks_of(burst, world)
     if why := why_in_use(burst, ranks, world):
         return why
@@ -158,8 +155,7 @@ def describe_delay(burst: Burst, world: World) -> str:
 
 def why_in_use(burst: Burst, ranks: frozenset[int], world: World) -> str:
     """Return what keeps leaving ranks of a burst in use; empty if nothing does."""
-    lead = world.lead
-    assert lead is not None
+    lead = world.read_lead()
     if open_ranks := ranks - lead.closed:
         return f"waiting for {name_ranks(format_idset(open_ranks))} to be drained"
     busy = lead.in_use & ranks
@@ -185,8 +181,7 @@ def describe_cleaning(burst: Burst, ranks: frozenset[int], world: World) -> str:
 
 
 def _describe_epilogs(ranks: frozenset[int], world: World) -> str:
-    lead = world.lead
-    assert lead is not None
+    lead = world.read_lead()
     there = ranks & lead.epilogs.keys()
     if not there:
         return ""

@@ -30,6 +30,7 @@ from burst.model.burst import (
 from burst.model.event import Event
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
+from burst.model.lead import LeadView
 from burst.model.repeat import Repeat
 
 ASSIGNABLE = (State.NEW, *lifecycle.UNDER_WAY)
@@ -206,6 +207,11 @@ class Transaction(RecordChanges):
         """Idle bursts that the first waiting job will have, with nodes busy now."""
         self.rules: dict[JobId, str] = {}
         """The name of the rule of `[[policy]]` by which each job was placed."""
+
+    @property
+    def lead(self) -> LeadView:
+        """The lead as it was read. Raises Unreadable if it was not."""
+        return self.world.read_lead()
 
     def fail_as_seen(self, burst: Burst, why: str, kind: str) -> None:
         """End a burst that its provider shows as failed.

@@ -43,7 +43,6 @@ def record_lost_jobs(tx: Transaction) -> None:
 
     Must be called before the end of these jobs is recorded, so that it sees each once.
     """
-    assert tx.world.lead is not None
     for burst in tx.bursts.values():
         if not (burst.quarantined or burst.lease.isolated):
             for view in _lost(burst, tx.world):
@@ -70,10 +69,10 @@ def _lost(burst: Burst, world: World) -> Iterator[JobView]:
     A live burst has no job that ran elsewhere. A burst that has ended still has the
     jobs that waited for it, which may have run anywhere since.
     """
-    assert world.lead is not None
+    shown = world.read_lead().jobs
     jobs = burst.jobs if burst.live else burst.started
-    for job in sorted(jobs & world.lead.jobs.keys()):
-        view = world.lead.jobs[job]
+    for job in sorted(jobs & shown.keys()):
+        view = shown[job]
         # Only after its end: the shells on its other nodes are killed first.
         if view.state is JobState.INACTIVE and view.lost_node:
             yield view
@@ -109,18 +108,17 @@ def _record(tx: Transaction, view: JobView) -> None:
 
 def _follow(tx: Transaction, job: JobId) -> None:
     """Record the second job if the lead shows it; else ask the lead for it if due."""
-    assert tx.world.lead is not None
     name, identity = format_f58(job), tx.world.identity
     found = (
         other.id
-        for other in tx.world.lead.jobs.values()
+        for other in tx.lead.jobs.values()
         # Any user may write the attribute.
         if other.preferences.repeats == name and not identity.may_be_guest(other.userid)
     )
     again = next(found, None)
     if again is not None:
         note_answer(tx, job, again)
-    elif _is_due(tx.repeats[job], tx.world.lead.online, tx.now):
+    elif _is_due(tx.repeats[job], tx.lead.online, tx.now):
         tx.repeats[job] = msgspec.structs.replace(
             tx.repeats[job], since=tx.now, asked=True
         )

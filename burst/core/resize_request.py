@@ -123,8 +123,7 @@ def _check_shrink(tx: Transaction, burst: Burst, nodes: int) -> None:
             f"none of the first {nodes} nodes of {burst.id} ever joined",
             f"burst down {burst.id} ends it",
         )
-    lead, leaving = tx.world.lead, frozenset(burst.lease.ranks[nodes:])
-    assert lead is not None
+    lead, leaving = tx.lead, frozenset(burst.lease.ranks[nodes:])
     without = msgspec.structs.replace(lead, excluded=lead.excluded | leaving)
     bursts_of = tx.bursts_by_job()
     for job in sorted(burst.jobs - burst.started):
@@ -140,12 +139,11 @@ def _check_shrink(tx: Transaction, burst: Burst, nodes: int) -> None:
 
 def _find_further(tx: Transaction, burst: Burst, more: int) -> list[int]:
     """Return the ranks by which a burst can grow. Raises BurstError with the reason."""
-    assert tx.world.lead is not None
     if tx.world.rents_nothing:
         raise BurstError(
             "the daemon stops, or its lead: no nodes are added", "start it again"
         )
-    found = free_above(burst, tx.world.slots, tx, tx.world.lead)
+    found = free_above(burst, tx.world.slots, tx, tx.lead)
     if len(found) < more:
         raise BurstError(
             f"the rank slot of {burst.id} has {len(found)} free ranks above it,"

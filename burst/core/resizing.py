@@ -42,7 +42,6 @@ from burst.core.world import World
 from burst.model.burst import Burst, BurstId, Lease
 from burst.model.decision import count_nodes
 from burst.model.fsd import format_fsd
-from burst.model.lead import LeadView
 from burst.model.ranks import format_idset
 from burst.provider import BurstStatus, Phase
 
@@ -76,7 +75,6 @@ def begin_shrink(
 
 def act_on_resize(tx: Transaction, burst: Burst) -> None:
     """Do what is due for an online burst that is growing or shrinking."""
-    assert tx.world.lead is not None
     if burst.coming:
         _grow(tx, burst)
         burst = tx.bursts[burst.id]
@@ -113,8 +111,7 @@ def describe_resize(burst: Burst, world: World) -> str:
 
 
 def _grow(tx: Transaction, burst: Burst) -> None:
-    lead, resize, lease = tx.world.lead, burst.resize, burst.lease
-    assert lead is not None
+    lead, resize, lease = tx.lead, burst.resize, burst.lease
     assert resize is not None
     limit = growth_limit(burst, tx.settings)
     if lead.online.issuperset(burst.coming):
@@ -176,12 +173,11 @@ def _why_failed(burst: Burst, world: World) -> str:
 
 
 def _shrink(tx: Transaction, burst: Burst) -> None:
-    resize, lead = burst.resize, tx.world.lead
+    resize, lead = burst.resize, tx.lead
     assert resize is not None
-    assert lead is not None
     ranks = _leaving_ranks(burst, tx.world)
     drain = DrainBurst(ranks, f"{DRAIN_TAG}{burst.id} shrinks")
-    empty = partial(drain_until_empty, tx, lead, drain, resize.since)
+    empty = partial(drain_until_empty, tx, drain, resize.since)
     if resize.called is None:
         if not empty():
             note = f"shrink: {why_in_use(burst, ranks, tx.world)}"
@@ -189,7 +185,7 @@ def _shrink(tx: Transaction, burst: Burst) -> None:
             return
         burst = tx.record(burst.id, "shrink-start", {"ranks": format_idset(ranks)})
     elif _is_gone(burst, tx.world) and not ranks & lead.online:
-        _end_shrink(tx, burst, ranks, lead)
+        _end_shrink(tx, burst, ranks)
         return
     elif not empty():
         return
@@ -204,14 +200,13 @@ def _shrink(tx: Transaction, burst: Burst) -> None:
     report_overdue(tx, burst, tx.settings.deadlines.reap, note, since)
 
 
-def _end_shrink(
-    tx: Transaction, burst: Burst, ranks: frozenset[int], lead: LeadView
-) -> None:
+def _end_shrink(tx: Transaction, burst: Burst, ranks: frozenset[int]) -> None:
     """Undrain the ranks that left; once that is done, end their lease.
 
     A drain outlives the broker. If a person has replaced the drain, theirs stays.
     """
-    ours = {r for r in ranks if lead.drained.get(r, "").startswith(DRAIN_TAG)}
+    drained = tx.lead.drained
+    ours = {r for r in ranks if drained.get(r, "").startswith(DRAIN_TAG)}
     if ours:
         tx.actions.append(UndrainBurst(burst.id, frozenset(ours)))
         return
@@ -267,8 +262,7 @@ def shrink_idle(
     nodes of a burst count as idle while an assigned job has not started, nor do those
     that a standing minimum needs. A burst of idle nodes alone is taken down instead.
     """
-    lead = tx.world.lead
-    assert lead is not None
+    lead = tx.lead
     found: dict[BurstId, IdlePart] = {}
     for burst in tx.live:
         waited_for = burst.jobs - burst.started or burst.id in tx.awaited

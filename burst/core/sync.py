@@ -54,12 +54,12 @@ def sync(tx: Transaction, same: Container[JobId] = ()) -> None:
             behaviour_of(burst).record_states(tx, burst)
     if tx.world.lead is None:
         return
-    assign_started_jobs(tx, tx.world.lead)
+    assign_started_jobs(tx)
     record_lost_jobs(tx)
     for burst in list(tx.bursts.values()):
         if not burst.quarantined:
-            behaviour_of(burst).record_jobs(tx, burst, tx.world.lead)
-    _record_holds(tx, tx.world.lead.jobs, same)
+            behaviour_of(burst).record_jobs(tx, burst)
+    _record_holds(tx, tx.lead.jobs, same)
 
 
 def with_holds(records: Records, lead: LeadView, now: float) -> Records:

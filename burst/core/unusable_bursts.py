@@ -26,7 +26,6 @@ from burst.model.burst import Burst, Result, State
 from burst.model.confinement import LENT
 from burst.model.decision import name_ranks
 from burst.model.flux_drain import flux_drain
-from burst.model.lead import LeadView
 from burst.model.ranks import format_idset
 
 
@@ -44,8 +43,7 @@ def find_flux_drain(burst: Burst, world: World) -> DrainFound | None:
     If there are several reasons, one from before the start of jobs is preferred: it
     tells most about the nodes.
     """
-    lead = world.lead
-    assert lead is not None
+    lead = world.read_lead()
     found = {
         rank: (drain, lead.drained[rank])
         for rank in ranks_of(burst, world) & lead.drained.keys()
@@ -67,8 +65,7 @@ def undrain_free_ranks(tx: Transaction) -> None:
     left from a lease that has ended. Ranks of slots that are not declared any more are
     undrained, too, unless a record cannot be read: it may be of a burst on such ranks.
     """
-    lead = tx.world.lead
-    assert lead is not None
+    lead = tx.lead
     away = lead.drained.keys() - lead.online
     ours = {rank for rank in away if flux_drain(lead.drained[rank]) is not None}
     if not ours:
@@ -104,14 +101,15 @@ def count_failed_soon(tx: Transaction, burst: Burst) -> None:
         _count(tx, burst, note)
 
 
-def forget_unusable(tx: Transaction, burst: Burst, lead: LeadView) -> None:
+def forget_unusable(tx: Transaction, burst: Burst) -> None:
     """Forget an offer's unusable bursts once a job has begun on a later burst."""
     provider, offer = burst.lease.provider, burst.lease.offer
     health = tx.health_of(provider)
     counted = health.row(FailureKind.UNUSABLE, offer)
     if counted is None or burst.lease.created < counted.at:
         return
-    if any(job in lead.jobs and lead.jobs[job].t_start for job in burst.jobs):
+    jobs = tx.lead.jobs
+    if any(job in jobs and jobs[job].t_start for job in burst.jobs):
         tx.set_health(provider, health.without(FailureKind.UNUSABLE, offer))
 
 

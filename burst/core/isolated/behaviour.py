@@ -34,7 +34,7 @@ from burst.model.exit_status import shell_status
 from burst.model.fsd import format_fsd
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId
-from burst.model.lead import ALLOCATED, PENDING, JobState, JobView, LeadView
+from burst.model.lead import ALLOCATED, PENDING, JobState, JobView
 from burst.provider import BurstStatus
 
 # Flux may be giving nodes to a job that was just held; wait so long, in seconds.
@@ -77,19 +77,19 @@ class IsolatedBehaviour:
             note = failure_note(burst, tx.world, what)
             tx.fail_as_seen(burst, note, kind)
 
-    def record_jobs(self, tx: Transaction, burst: Burst, lead: LeadView) -> None:
+    def record_jobs(self, tx: Transaction, burst: Burst) -> None:
         """Record what became of its job, also after the burst has ended.
 
         A job that did not run in a burst that ended runs elsewhere.
         """
         if burst.may_have_run or burst.state not in (State.REAP, State.INACTIVE):
-            record_job_events(tx, burst, lead)
+            record_job_events(tx, burst)
 
     def act(self, tx: Transaction, burst: Burst) -> None:
         """Provision a burst once its job is held, end it in time, then end its job."""
         if tx.world.lead is None:
             return
-        burst = _watch_job(tx, burst, tx.world.lead)
+        burst = _watch_job(tx, burst)
         if burst.state is State.NEW:
             limit = tx.settings.provision_limit(burst.lease.provider)
             _provision(tx, burst, limit)
@@ -200,16 +200,16 @@ def next_provision(records: Records, now: float) -> float:
     return min((time for time in times if time > now), default=math.inf)
 
 
-def _watch_job(tx: Transaction, burst: Burst, lead: LeadView) -> Burst:
+def _watch_job(tx: Transaction, burst: Burst) -> Burst:
     """End the job of a burst that ended; end a burst whose job Flux can start."""
     if burst.may_have_run:
         for job in sorted(burst.jobs):
-            view = lead.jobs.get(job)
+            view = tx.lead.jobs.get(job)
             if view and (view.state in PENDING or _is_half_ended(burst, view)):
                 tx.actions.append(decision.end_job(tx, burst, job))
         return burst
     on_its_way = burst.state in ASSIGNABLE
-    if on_its_way and any(_may_start_here(tx, job, lead) for job in burst.jobs):
+    if on_its_way and any(_may_start_here(tx, job) for job in burst.jobs):
         note = "its job is not held any more, so this burst does not run it"
         return tx.fail(burst.id, NOT_HELD, note)
     return burst
@@ -227,8 +227,7 @@ def _is_half_ended(burst: Burst, view: JobView) -> bool:
 
 def _provision(tx: Transaction, burst: Burst, limit: float) -> None:
     """Have the provider make a burst, once nothing else can run its job."""
-    lead = tx.world.lead
-    assert lead is not None
+    lead = tx.lead
     can_ask = is_in_reach(burst.lease, tx.world) and not tx.world.rents_nothing
     if not burst.jobs:
         tx.fail(burst.id, "canceled", UNNEEDED)
@@ -254,9 +253,9 @@ def run_until(burst: Burst, settings: Settings) -> float:
     return burst.since + (isolated.duration or settings.deadlines.run) + LATE
 
 
-def _may_start_here(tx: Transaction, job: JobId, lead: LeadView) -> bool:
+def _may_start_here(tx: Transaction, job: JobId) -> bool:
     """Tell whether a job may start here, by its user's action or by Flux's."""
-    hold, view = tx.holds.get(job), lead.jobs.get(job)
+    hold, view = tx.holds.get(job), tx.lead.jobs.get(job)
     if hold is not None and hold.state in (HoldState.TAKEN_BACK, HoldState.RELEASED):
         return True
     return view is not None and view.state in ALLOCATED
