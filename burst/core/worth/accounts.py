@@ -59,14 +59,15 @@ def keep_accounts(tx: Transaction) -> None:
     A record that cannot be read is left as it is; its burst may still cost something.
     """
     accounts = _Accounts(tx)
-    for burst in tx.live:
-        if burst.id not in tx.entries and f"entry/{burst.id}" not in tx.unreadable:
-            accounts.open(burst)
-    for name, entry in list(tx.entries.items()):
-        known = tx.bursts.get(name)
-        if known is not None and known.live:
-            accounts.keep(entry, known)
-        elif f"burst/{name}" not in tx.unreadable:
+    live = tx.live
+    for burst in live:
+        if burst.id in tx.entries:
+            accounts.keep(tx.entries[burst.id], burst, tx.new_jobs(burst))
+        elif f"entry/{burst.id}" not in tx.unreadable:
+            accounts.keep(accounts.open(burst), burst)
+    ids = {burst.id for burst in live}
+    for name, entry in [each for each in tx.entries.items() if each[0] not in ids]:
+        if f"burst/{name}" not in tx.unreadable:
             _settle(tx, entry)
         elif (grown := ledger.outlive(entry, tx.now)) is not entry:
             # It has no record in which that could be an event.
@@ -110,31 +111,34 @@ class _Accounts:
         jobs = self._jobs.values()
         return [job for job in jobs if job.state in ALLOCATED and job.ranks]
 
-    def open(self, burst: Burst) -> None:
-        """Reserve money for a burst that has no entry."""
+    def open(self, burst: Burst) -> Entry:
+        """Reserve money for a burst that has no entry, and for all its jobs."""
         lease, now = burst.lease, self._tx.now
         until = max(now, self._until(burst, burst.jobs))
         payers = self._payers(burst.jobs)
-        self._tx.entries[burst.id] = open_entry(lease, until, payers, now)
+        entry = open_entry(lease, until, payers, now)
+        self._tx.entries[burst.id] = entry
+        return entry
 
-    def keep(self, entry: Entry, burst: Burst) -> None:
-        """Count what a burst's nodes did, and reserve money for its new jobs."""
+    def keep(self, entry: Entry, burst: Burst, given: Set[JobId] = frozenset()) -> None:
+        """Count what a burst's nodes did, and reserve money for the jobs `given` to it.
+
+        These are the jobs for which no money is reserved yet.
+        """
         after, now, use = entry, self._tx.now, self._use(entry, burst)
         if self._world.unread and not burst.lease.isolated:
             after = self._count_ended(entry, burst, use)
         if burst.lease.nodes != entry.nodes:
             after = ledger.resize(after, burst.lease.nodes, now)
         begun = {job for job, _ in use.jobs} - {job for job, _ in entry.use.jobs}
-        given = self._tx.new_jobs(burst)
         if begun | given:
             # Up to now each job has the share that it had.
             after = ledger.counted(after, now)
-        # Flux may have started a job by itself, on nodes that are there anyway.
-        new = frozenset(job for job in given if not self._has_started(job))
-        until = self._until(burst, new) if new else after.until
-        booked = {job: self._booked(burst, job, until) for job in new}
-        payers = self._payers(new) | self._payers(begun | given)
-        after = ledger.extend(after, until, payers, booked)
+            # Flux may have started a job by itself, on nodes that are there anyway.
+            new = frozenset(job for job in given if not self._has_started(job))
+            until = self._until(burst, new) if new else after.until
+            booked = {job: self._booked(burst, job, until) for job in new}
+            after = ledger.extend(after, until, self._payers(begun | given), booked)
         after = unbook(after, burst.jobs)
         use = self._with_others(after, use)
         # A program may begin and end between two looks.
@@ -215,7 +219,7 @@ class _Accounts:
 
     def _with_others(self, entry: Entry, use: Use) -> Use:
         rest = {job for job, _ in use.jobs} - {share.job for share in entry.shares}
-        others = ledger.others_of(entry, use.jobs, self._payers(rest))
+        others = ledger.others_of(entry, use.jobs, self._payers(rest)) if rest else ()
         return msgspec.structs.replace(use, others=others)
 
     def _use(self, entry: Entry, burst: Burst) -> Use:
