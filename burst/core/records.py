@@ -271,26 +271,20 @@ class Transaction(RecordChanges):
 
     def pause_reclaimed(self, burst: Burst) -> None:
         """Set aside the offer of a burst whose nodes were taken back as it came up."""
-        lease = burst.lease
-        known = self.health_of(lease.provider)
-        self.set_health(
-            lease.provider,
-            cooldowns.pause_reclaimed(known, lease, self.settings.limits, self.now),
-        )
+        health, limits = self.health_of(burst.lease.provider), self.settings.limits
+        health = cooldowns.pause_reclaimed(health, burst.lease, limits, self.now)
+        self.set_health(burst.lease.provider, health)
 
     def forgive(self, burst: Burst) -> None:
         """Forget the failures of the offer of a burst that came online."""
-        provider = burst.lease.provider
-        known = self.health_of(provider)
-        self.set_health(provider, cooldowns.forgive(known, burst.lease))
+        health = self.health_of(burst.lease.provider)
+        self.set_health(burst.lease.provider, cooldowns.forgive(health, burst.lease))
 
     def regain_capacity(self, burst: Burst) -> None:
         """Try the offer of a burst again that was online and has gone."""
-        provider = burst.lease.provider
-        known = self.health_of(provider)
-        self.set_health(
-            provider, cooldowns.regain_capacity(known, burst.lease, self.now)
-        )
+        health = self.health_of(burst.lease.provider)
+        health = cooldowns.regain_capacity(health, burst.lease, self.now)
+        self.set_health(burst.lease.provider, health)
 
 
 RecordsView = Records | RecordChanges
