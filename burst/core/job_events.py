@@ -44,7 +44,7 @@ def record_job_events(tx: Transaction, burst: Burst) -> None:
     """Record which jobs of a burst have started and which have ended."""
     for job in sorted(burst.jobs):
         view = tx.lead.jobs.get(job)
-        if view and view.t_start and job not in burst.started:
+        if view and view.t_start and burst.times[job].started is None:
             context = {"id": format_f58(job)}
             tx.record(burst.id, "job-start", context, view.t_start)
         _record_end(tx, burst, job, view)

@@ -134,15 +134,7 @@ def named(jobs: Mapping[JobId, float]) -> dict[str, dict[str, float]]:
 
 def restore(record: BurstRecord, jobs: Mapping[JobId, JobTimes]) -> Burst:
     """Return the burst that a record and the records of its jobs describe."""
-    burst = Burst(
-        lease=record.lease,
-        sums=record.sums,
-        times=jobs,
-        jobs=frozenset(jobs),
-        started=frozenset(
-            job for job, times in jobs.items() if times.started is not None
-        ),
-    )
+    burst = Burst(lease=record.lease, sums=record.sums, times=jobs)
     for event in record.events:
         burst = apply(burst, event)
     return burst

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 import msgspec
@@ -180,7 +180,7 @@ class RecordChanges:
         """Record that the hold of a job has reached a state."""
         self.holds[job] = self.holds[job].then(state, self.now)
 
-    def new_jobs(self, burst: Burst) -> frozenset[JobId]:
+    def new_jobs(self, burst: Burst) -> Set[JobId]:
         """Return the jobs that were assigned to a burst in this transaction."""
         before = self._before.bursts.get(burst.id)
         return burst.jobs - before.jobs if before else burst.jobs

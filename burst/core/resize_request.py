@@ -126,7 +126,7 @@ def _check_shrink(tx: Transaction, burst: Burst, nodes: int) -> None:
     lead, leaving = tx.lead, frozenset(burst.lease.ranks[nodes:])
     without = msgspec.structs.replace(lead, excluded=lead.excluded | leaving)
     bursts_of = tx.bursts_by_job()
-    for job in sorted(burst.jobs - burst.started):
+    for job in sorted(burst.unstarted):
         view, its = lead.jobs.get(job), bursts_of.get(job, [])
         if view is None or view.request is None or view.state not in PENDING:
             continue

@@ -119,7 +119,7 @@ def _grow(tx: Transaction, burst: Burst) -> None:
         facts = {"nodes": lease.nodes, "note": resize.why, "online": online}
         context = size_context(burst, lease, **facts, growth_failed=False)
         tx.record(burst.id, "grown", context)
-    elif not resize.requested and not burst.jobs - burst.started:
+    elif not resize.requested and not burst.unstarted:
         give_back(tx, burst, _NOT_NEEDED)
     elif resize.since < tx.world.identity.moved:
         give_back(tx, burst, _LEAD_MOVED)
@@ -265,7 +265,7 @@ def shrink_idle(
     lead = tx.lead
     found: dict[BurstId, IdlePart] = {}
     for burst in tx.live:
-        waited_for = burst.jobs - burst.started or burst.id in tx.awaited
+        waited_for = burst.unstarted or burst.id in tx.awaited
         if waited_for or not may_be_resized(burst, tx.world, tx.settings.plan):
             continue
         needed = nodes_needed_of(tx, burst, tx.settings, tx.now)

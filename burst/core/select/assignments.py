@@ -60,7 +60,7 @@ def expire_assignments(tx: Transaction, world: World) -> None:
         # The job of an isolated burst stays assigned to it until the burst ends.
         if burst.lease.isolated or not is_usable(burst):
             continue
-        for job in sorted(burst.jobs - burst.started):
+        for job in sorted(burst.unstarted):
             view = lead.jobs.get(job)
             if view is None or view.state not in PENDING:
                 continue
@@ -99,7 +99,7 @@ def end_unreleased(tx: Transaction, lead: LeadView, halt: Halt, limit: float) ->
         since = max(burst.since, halt.since)
         if tx.now - since <= limit or not lead.in_use.isdisjoint(burst.lease.ranks):
             continue
-        for job in sorted(burst.jobs - burst.started):
+        for job in sorted(burst.unstarted):
             note = f"it cannot be released: {halt.what} has failed"
             tx.record(burst.id, "job-leave", {"id": format_f58(job), "note": note})
 
