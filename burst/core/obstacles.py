@@ -23,9 +23,9 @@ from burst.config import DeadlineSettings
 from burst.core.actions import DrainBurst, EndHousekeeping
 from burst.core.observation import ranks_of
 from burst.core.provider_calls import is_gone
-from burst.core.records import RecordChanges, Transaction
+from burst.core.records import Transaction
 from burst.core.world import World
-from burst.model.burst import Burst, State
+from burst.model.burst import Burst, BurstId, State
 from burst.model.decision import exact_moment, name_ranks
 from burst.model.fsd import format_fsd
 from burst.model.lead import LeadView
@@ -54,9 +54,10 @@ def end_late_housekeeping(tx: Transaction, burst: Burst) -> None:
         _send(tx, burst, late, signal.SIGTERM, why)
 
 
-def end_housekeeping_now(tx: RecordChanges, burst: Burst, world: World) -> None:
+def end_housekeeping_now(tx: Transaction, burst_id: BurstId) -> None:
     """Send SIGTERM to housekeeping on a burst's ranks; later ticks send SIGKILL."""
-    if there := housekeeping_of(burst, world).keys():
+    burst = tx.bursts[burst_id]
+    if there := housekeeping_of(burst, tx.world).keys():
         _send(tx, burst, there, signal.SIGTERM, "burst down --force")
 
 
@@ -83,7 +84,7 @@ def last_signal(
 
 
 def _send(
-    tx: RecordChanges, burst: Burst, to: Set[int], signum: signal.Signals, why: str
+    tx: Transaction, burst: Burst, to: Set[int], signum: signal.Signals, why: str
 ) -> None:
     ranks = frozenset(to)
     context = {"ranks": format_idset(ranks), "note": f"{why}; it is sent {signum.name}"}

@@ -44,7 +44,27 @@ def is_usable(burst: Burst) -> bool:
     return burst.state in ASSIGNABLE and not burst.quarantined
 
 
-class Records(msgspec.Struct, frozen=True, kw_only=True):
+class _WithBursts:
+    """What stored records and changes of records tell about bursts."""
+
+    __slots__ = ()
+    bursts: Mapping[BurstId, Burst]
+
+    @property
+    def live(self) -> list[Burst]:
+        """The live bursts: something of them may exist."""
+        return [burst for burst in self.bursts.values() if burst.live]
+
+    def find(self, burst_id: str) -> Burst:
+        """Return the burst with that id. Raises BurstError if there is none."""
+        burst = self.bursts.get(BurstId(burst_id))
+        if burst is None:
+            names = ", ".join(sorted(b.id for b in self.live)) or "none"
+            raise BurstError(f"there is no burst {burst_id}", f"live bursts: {names}")
+        return burst
+
+
+class Records(msgspec.Struct, _WithBursts, frozen=True, kw_only=True):
     """All that is kept in the store, as values."""
 
     bursts: Mapping[BurstId, Burst] = {}
@@ -68,21 +88,8 @@ class Records(msgspec.Struct, frozen=True, kw_only=True):
     unreadable: Mapping[str, str] = {}
     """Keys of records that cannot be read, and why. Never deleted, never acted on."""
 
-    @property
-    def live(self) -> list[Burst]:
-        """The live bursts: something of them may exist."""
-        return [burst for burst in self.bursts.values() if burst.live]
 
-    def find(self, burst_id: str) -> Burst:
-        """Return the burst with that id. Raises BurstError if there is none."""
-        burst = self.bursts.get(BurstId(burst_id))
-        if burst is None:
-            names = ", ".join(sorted(b.id for b in self.live)) or "none"
-            raise BurstError(f"there is no burst {burst_id}", f"live bursts: {names}")
-        return burst
-
-
-class RecordChanges:
+class RecordChanges(_WithBursts):
     """A copy of the records that is changed, with the events and the actions.
 
     No change holds before the store has it.
@@ -91,7 +98,7 @@ class RecordChanges:
     def __init__(self, records: Records, now: float) -> None:
         self.now = now
         self._before = records
-        self.bursts = dict(records.bursts)
+        self.bursts: dict[BurstId, Burst] = dict(records.bursts)
         self.holds = dict(records.holds)
         self.health = dict(records.health)
         self.outputs = dict(records.outputs)
@@ -112,11 +119,6 @@ class RecordChanges:
             if (mine := getattr(self, name)) != getattr(self._before, name)
         }
         return msgspec.structs.replace(self._before, **new)
-
-    @property
-    def live(self) -> list[Burst]:
-        """The live bursts: something of them may exist."""
-        return [burst for burst in self.bursts.values() if burst.live]
 
     def record(
         self, burst: BurstId, name: str, context: dict[str, Any], at: float = 0.0

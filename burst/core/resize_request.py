@@ -7,14 +7,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from burst.config import Settings
 from burst.core.plan.capacity import job_nodes
 from burst.core.plan.growth import free_above, growing, growth_portion, with_ranks
 from burst.core.plan.plan_demands import plan_context
-from burst.core.records import Records, Transaction
+from burst.core.records import Transaction
 from burst.core.resizing import begin_growth, begin_shrink, give_back
-from burst.core.tick import TickResult, result_of
-from burst.core.world import World
 from burst.core.worth.accounts import keep_accounts
 from burst.errors import BurstError
 from burst.model.burst import Burst, BurstId, State
@@ -44,21 +41,14 @@ class ResizeAnswer(NamedTuple):
     """One sentence for a person."""
 
 
-def resize_burst(
-    records: Records,
-    world: World,
-    settings: Settings,
-    wanted: WantedSize,
-    now: float,
-) -> tuple[TickResult, ResizeAnswer]:
+def resize_burst(tx: Transaction, wanted: WantedSize) -> ResizeAnswer:
     """Grow or shrink an online burst to a number of nodes, within its rank slot.
 
     What runs on nodes that leave continues to its end. A request for the number of
     nodes before a growth that is under way undoes that growth. A repeated request
     changes nothing. Raises BurstError with the reason for a refusal, and Unreadable.
     """
-    tx = Transaction(records, world, settings, now)
-    burst, nodes, note = _find(records, world, wanted.burst), wanted.nodes, wanted.note
+    burst, nodes, note = _find(tx, wanted.burst), wanted.nodes, wanted.note
     before = burst.resize.before if burst.resize else burst.lease.nodes
     target = burst.resize.nodes if burst.resize else burst.lease.nodes
     if nodes < 1:
@@ -83,16 +73,16 @@ def resize_burst(
         begin_shrink(tx, burst, nodes, note, requested=True)
     else:
         more = _find_further(tx, burst, nodes - before)
-        larger = with_ranks(burst.lease, more, world.identity)
+        larger = with_ranks(burst.lease, more, tx.world.identity)
         begin_growth(tx, larger, note, requested=True)
     keep_accounts(tx)
-    return result_of(tx), ResizeAnswer(burst.id, before, nodes, text)
+    return ResizeAnswer(burst.id, before, nodes, text)
 
 
-def _find(records: Records, world: World, burst_id: str) -> Burst:
+def _find(tx: Transaction, burst_id: str) -> Burst:
     """Return the burst if it can be resized now. Raises BurstError, Unreadable."""
-    world.read_lead()
-    burst = records.find(burst_id)
+    tx.world.read_lead()
+    burst = tx.find(burst_id)
     provider = burst.lease.provider
     if burst.lease.isolated is not None:
         raise BurstError(
@@ -104,7 +94,7 @@ def _find(records: Records, world: World, burst_id: str) -> Burst:
             f"{burst.id} is {burst.shown_state}; only an online burst can be resized",
             f"burst explain {burst.id}",
         )
-    if provider not in world.resizable:
+    if provider not in tx.world.resizable:
         raise BurstError(
             f"provider {provider} cannot resize its bursts",
             "burst request makes another burst, burst down ends one",

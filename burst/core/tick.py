@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -88,15 +88,6 @@ def result_of(tx: RecordChanges) -> TickResult:
         records=tx.result(),
         events=tuple(tx.events),
         actions=tuple(tx.actions),
-    )
-
-
-def joined(results: Sequence[TickResult]) -> TickResult:
-    """Return several results as one; each was made from the records of the previous."""
-    return TickResult(
-        records=results[-1].records,
-        events=tuple(event for result in results for event in result.events),
-        actions=tuple(action for result in results for action in result.actions),
     )
 
 

@@ -174,7 +174,7 @@ def test_a_job_that_was_let_go_keeps_its_burst_while_its_urgency_is_on_its_way()
     s.until(s.in_state(State.PROVISION))
     s.tick()
     s.lead.deaf = True
-    s.engine.post(lambda records, *_: (release_jobs(records, [job], s.now), None))
+    s.engine.post(lambda tx: release_jobs(tx, [job]))
     s.joins = False
     s.tick(5)
     assert s.burst.jobs == {job}

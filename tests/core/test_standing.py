@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from burst.config import Settings
 from burst.core.burst_requests import keep_minimums
-from burst.core.records import Records
+from burst.core.records import Records, Transaction
 from burst.core.standing import (
     describe_renewal,
     is_needed,
@@ -94,8 +94,9 @@ def test_of_a_burst_whose_record_cannot_be_read_the_entry_tells(
     )
     site = kept({"nodes": 3, "offer": "o"})
     seen = world(view(), p=(offer("o"),))
-    result, why = keep_minimums(lost, seen, site, MONDAY)
-    assert [b.lease.nodes for b in result.records.live] == [made]
+    tx = Transaction(lost, seen, site, MONDAY)
+    why = keep_minimums(tx)
+    assert [b.lease.nodes for b in tx.live] == [made]
     assert bool(why) is (made == 1)
 
 
@@ -103,9 +104,10 @@ def test_what_the_provider_does_not_show_yet_may_be_a_burst_of_the_record() -> N
     lost = Records(unreadable={"burst/burst-0-a": "?"})
     views = {"p": ProviderView(offers=(offer("o"),))}
     seen, site = but(world(view()), providers=views), kept({"nodes": 2})
-    result, _ = keep_minimums(lost, seen, site, MONDAY)
-    assert not result.records.bursts
-    assert keep_minimums(Records(), seen, site, MONDAY)[0].records.bursts
+    for records, made in ((lost, False), (Records(), True)):
+        tx = Transaction(records, seen, site, MONDAY)
+        keep_minimums(tx)
+        assert bool(tx.bursts) is made
 
 
 @pytest.mark.parametrize(
