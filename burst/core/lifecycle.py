@@ -205,8 +205,8 @@ def kept(events: tuple[Event, ...], event: Event) -> tuple[Event, ...]:
     These are a few of each name, so that a record does not grow while its burst lives.
     """
     name = event.name
-    void = _VOIDS.get(name, frozenset())
-    if any(old.name in void for old in events):
+    void = _VOIDS.get(name)
+    if void and any(old.name in void for old in events):
         reached = [old for old in events if old.name in _REACHED][-_KEPT_SIZES:]
         events = tuple(
             old

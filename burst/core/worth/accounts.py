@@ -130,7 +130,7 @@ class _Accounts:
             after = self._count_ended(entry, burst, use)
         if burst.lease.nodes != entry.nodes:
             after = ledger.resize(after, burst.lease.nodes, now)
-        begun = {job for job, _ in use.jobs} - {job for job, _ in entry.use.jobs}
+        begun = dict(use.jobs).keys() - dict(entry.use.jobs)
         if begun | given:
             # Up to now each job has the share that it had.
             after = ledger.counted(after, now)
@@ -218,7 +218,7 @@ class _Accounts:
         }
 
     def _with_others(self, entry: Entry, use: Use) -> Use:
-        rest = {job for job, _ in use.jobs} - {share.job for share in entry.shares}
+        rest = dict(use.jobs).keys() - {share.job for share in entry.shares}
         others = ledger.others_of(entry, use.jobs, self._payers(rest)) if rest else ()
         return msgspec.structs.replace(use, others=others)
 
