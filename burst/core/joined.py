@@ -141,7 +141,7 @@ class JoinedBehaviour:
         """Fail a burst whose ranks did not all join, or keep the ranks that joined."""
         if keep_part(tx, burst):
             return
-        online, missing = _joined_and_missing(burst, tx.world)
+        online, missing = _joined_and_missing(tx, burst)
         hosts = dict(zip(burst.lease.ranks, burst.lease.hosts, strict=True))
         names = ", ".join(hosts[rank] for rank in missing)
         note = (
@@ -208,7 +208,7 @@ def keep_part(tx: Transaction, burst: Burst, lack: str = "") -> bool:
     `lack` is why there are no more, if its provider lacks them: the offer is then set
     aside for as many nodes. Tell whether it is kept; an isolated burst is not.
     """
-    online, missing = _joined_and_missing(burst, tx.world)
+    online, missing = _joined_and_missing(tx, burst)
     if not online or tx.settings.plan.partial != "keep":
         return False
     context = {"ranks": format_idset(online), "missing": format_idset(missing)}
@@ -219,10 +219,10 @@ def keep_part(tx: Transaction, burst: Burst, lack: str = "") -> bool:
     return True
 
 
-def _joined_and_missing(burst: Burst, world: World) -> tuple[list[int], list[int]]:
+def _joined_and_missing(tx: Transaction, burst: Burst) -> tuple[list[int], list[int]]:
     """Return the ranks of a burst that are online, and the others."""
     ranks = burst.lease.ranks
-    online = world.read_lead().online.intersection(ranks)
+    online = tx.lead.online.intersection(ranks)
     return sorted(online), [rank for rank in ranks if rank not in online]
 
 
@@ -244,9 +244,7 @@ def _fail(tx: Transaction, burst: Burst, what: Observation) -> None:
     note, kind = failure_note(burst, tx.world, what), failure_kind(burst, tx.world)
     online = burst.state is State.ONLINE
     ends = tx.world.lead is not None and tx.world.lead.shuts_down
-    if kind == "failed" and (
-        ends or (online and lost_its_lead(burst, tx.world, tx.now))
-    ):
+    if kind == "failed" and (ends or (online and lost_its_lead(tx, burst))):
         # This is not a failure of the burst.
         told = "" if what is Observation.VANISHED else f": {note}"
         tx.fail(burst.id, WITH_LEAD, f"{_ENDED_WITH_LEAD}{told}")
@@ -274,7 +272,7 @@ def _record_observation(tx: Transaction, burst: Burst, what: Observation) -> boo
     if what is Observation.LOST:
         record_loss(tx, burst)
     if what is Observation.WHOLE and (
-        burst.lost_since is not None or is_restored(burst, tx.world)
+        burst.lost_since is not None or is_restored(tx, burst)
     ):
         tx.record(burst.id, "back", {"ranks": ranks})
     return False

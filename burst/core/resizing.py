@@ -123,7 +123,7 @@ def _grow(tx: Transaction, burst: Burst) -> None:
         give_back(tx, burst, _NOT_NEEDED)
     elif resize.since < tx.world.identity.moved:
         give_back(tx, burst, _LEAD_MOVED)
-    elif why := _why_failed(burst, tx.world):
+    elif why := _why_failed(tx, burst):
         _fail(tx, burst, why)
     elif tx.now - resize.since > limit:
         words = provider_message(burst, tx.world) or "its provider does not say why"
@@ -162,9 +162,9 @@ def _fail(tx: Transaction, burst: Burst, why: str) -> None:
         fail_growth(tx, burst, why)
 
 
-def _why_failed(burst: Burst, world: World) -> str:
+def _why_failed(tx: Transaction, burst: Burst) -> str:
     """Return why a growth has failed according to the provider; empty if it has not."""
-    status = _listed_since_call(burst, world)
+    status = _listed_since_call(tx, burst)
     if status is None or status.phase is not Phase.FAILED:
         return ""
     if failed_before(burst, status):
@@ -184,7 +184,7 @@ def _shrink(tx: Transaction, burst: Burst) -> None:
             report_overdue(tx, burst, tx.settings.deadlines.drain, note, resize.since)
             return
         burst = tx.record(burst.id, "shrink-start", {"ranks": format_idset(ranks)})
-    elif _is_gone(burst, tx.world) and not ranks & lead.online:
+    elif _is_gone(tx, burst) and not ranks & lead.online:
         _end_shrink(tx, burst, ranks)
         return
     elif not empty():
@@ -192,10 +192,8 @@ def _shrink(tx: Transaction, burst: Burst) -> None:
     if may_resize(tx, burst):
         tx.actions.append(ResizeBurst(burst.id))
     assert burst.resize is not None
-    words = (
-        provider_message(burst, tx.world) or "the provider is still deleting the nodes"
-    )
-    note = f"shrink: {words}"
+    words = provider_message(burst, tx.world)
+    note = f"shrink: {words or 'the provider is still deleting the nodes'}"
     since = burst.resize.called or tx.now
     report_overdue(tx, burst, tx.settings.deadlines.reap, note, since)
 
@@ -219,9 +217,9 @@ def _end_shrink(tx: Transaction, burst: Burst, ranks: frozenset[int]) -> None:
     tx.record(burst.id, "shrunk", size_context(burst, lease, **facts))
 
 
-def _is_gone(burst: Burst, world: World) -> bool:
+def _is_gone(tx: Transaction, burst: Burst) -> bool:
     """Tell whether the provider lists none of the followers that leave any more."""
-    status = _listed_since_call(burst, world)
+    status = _listed_since_call(tx, burst)
     if status is None:
         return False
     assert burst.resize is not None
@@ -229,9 +227,9 @@ def _is_gone(burst: Burst, world: World) -> bool:
     return left.isdisjoint(follower.host for follower in status.followers)
 
 
-def _listed_since_call(burst: Burst, world: World) -> BurstStatus | None:
+def _listed_since_call(tx: Transaction, burst: Burst) -> BurstStatus | None:
     """Return the status that was read after `resize` returned; None if not yet read."""
-    status = status_of(burst, world)
+    world, status = tx.world, status_of(burst, tx.world)
     if status is None or not is_resize_taken(burst, world):
         return None
     read_at = world.providers[burst.lease.provider].read_at

@@ -91,8 +91,7 @@ class IsolatedBehaviour:
             return
         burst = _watch_job(tx, burst)
         if burst.state is State.NEW:
-            limit = tx.settings.provision_limit(burst.lease.provider)
-            _provision(tx, burst, limit)
+            _provision(tx, burst)
         elif burst.state is State.PROVISION:
             self._end_made(tx, burst)
         elif burst.state is State.ONLINE:
@@ -225,9 +224,9 @@ def _is_half_ended(burst: Burst, view: JobView) -> bool:
     return active and not view.ranks and burst.exit_status is not None
 
 
-def _provision(tx: Transaction, burst: Burst, limit: float) -> None:
+def _provision(tx: Transaction, burst: Burst) -> None:
     """Have the provider make a burst, once nothing else can run its job."""
-    lead = tx.lead
+    lead, limit = tx.lead, tx.settings.provision_limit(burst.lease.provider)
     can_ask = is_in_reach(burst.lease, tx.world) and not tx.world.rents_nothing
     if not burst.jobs:
         tx.fail(burst.id, "canceled", UNNEEDED)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Set
 
 import msgspec
 
@@ -30,7 +30,7 @@ from burst.core.worth.life import (
     unbook,
 )
 from burst.core.worth.money import Money, format_money
-from burst.model.burst import RECLAIMED, Burst, BurstId, State
+from burst.model.burst import RECLAIMED, Burst, State
 from burst.model.jobid import JobId
 from burst.model.lead import ALLOCATED, JobState, JobView
 from burst.provider import Failure
@@ -72,7 +72,7 @@ def keep_accounts(tx: Transaction) -> None:
         elif (grown := ledger.outlive(entry, tx.now)) is not entry:
             # It has no record in which that could be an event.
             tx.entries[name] = grown
-    _drop_settled(tx, tx.world.archived)
+    _drop_settled(tx)
     tx.periods = periods.merge_old(tx.periods, tx.unreadable, tx.now)
 
 
@@ -103,7 +103,7 @@ class _Accounts:
     """The entries of live bursts in one transaction."""
 
     def __init__(self, tx: Transaction) -> None:
-        self._tx, self._world, self._settings = tx, tx.world, tx.settings
+        self._tx, self._world = tx, tx.world
         self._jobs = tx.world.lead.jobs if tx.world.lead else {}
 
     @functools.cached_property
@@ -208,7 +208,7 @@ class _Accounts:
             # If a burst grows for a job, the job waits for the further nodes.
             online=burst.state not in BEFORE_ONLINE and not burst.coming,
         )
-        return lives_until(life, self._settings, self._tx.now)
+        return lives_until(life, self._tx.settings, self._tx.now)
 
     def _payers(self, names: Set[JobId]) -> dict[JobId, Payer]:
         known = sorted(names & self._jobs.keys())
@@ -305,13 +305,13 @@ def _settle(tx: Transaction, entry: Entry) -> None:
     tx.periods[period] = known.plus(periods.groups_of(settled), 1)
 
 
-def _drop_settled(tx: Transaction, archived: Mapping[BurstId, float] | None) -> None:
+def _drop_settled(tx: Transaction) -> None:
     """Drop the oldest rows beyond KEPT_SETTLED, each only once it is archived.
 
     If the archive cannot be written, rows beyond MOST_SETTLED are dropped all the same,
     so that the records are bounded.
     """
-    spare = len(tx.settled) - KEPT_SETTLED
+    archived, spare = tx.world.archived, len(tx.settled) - KEPT_SETTLED
     if spare <= 0:
         return
     oldest = sorted(tx.settled.values(), key=lambda row: row.ended)[:spare]
