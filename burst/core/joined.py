@@ -327,7 +327,7 @@ def _act_online(tx: Transaction, burst: Burst) -> None:
         note = f"idle for {format_fsd(idle_limit(burst, tx.settings))}"
         if burst.keep_idle < deadlines.idle:
             note += "; keeping it costs more than making it again"
-        if is_needed(tx, burst, tx.settings, now):
+        if is_needed(tx, burst):
             note += "; the budgets have no money left for its standing minimum"
         begin_drain(tx, burst, Result.COMPLETED, note)
     elif now > _drained_from(burst, tx.settings):
@@ -358,7 +358,7 @@ def _ends_as_idle(tx: Transaction, burst: Burst) -> bool:
     awaited = burst.id in tx.awaited
     if tx.now - burst.idle_since <= idle_limit(burst, tx.settings, awaited=awaited):
         return False
-    kept = is_needed(tx, burst, tx.settings, tx.now)
+    kept = is_needed(tx, burst)
     return not (kept and reserve_longer(tx, burst))
 
 

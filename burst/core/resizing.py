@@ -266,7 +266,7 @@ def shrink_idle(
         waited_for = burst.unstarted or burst.id in tx.awaited
         if waited_for or not may_be_resized(burst, tx.world, tx.settings.plan):
             continue
-        needed = nodes_needed_of(tx, burst, tx.settings, tx.now)
+        needed = nodes_needed_of(tx, burst)
         in_use = lead.in_use.intersection(burst.lease.ranks)
         used = [n for n, rank in enumerate(burst.lease.ranks, 1) if rank in in_use]
         # Up to the last one on which something runs.

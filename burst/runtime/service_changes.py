@@ -233,7 +233,7 @@ class ServiceChanges:
             cleaned = commands.has_housekeeping(tx, burst, tx.world)
             row = {"burst": burst, **_tag_row(tx, burst)}
             commands.take_down_any(tx, down)
-            again = describe_renewal(tx, burst, tx.settings, tx.now)
+            again = describe_renewal(tx, burst)
             if down.force:
                 provider = known.lease.provider if known else down.provider
                 self._force(burst, provider, needed=not cleaned)
