@@ -138,7 +138,8 @@ class _Accounts:
             new = frozenset(job for job in given if not self._has_started(job))
             until = self._until(burst, new) if new else after.until
             booked = {job: self._booked(burst, job, until) for job in new}
-            after = ledger.extend(after, until, self._payers(begun | given), booked)
+            payers = self._payers(new) | self._payers(begun | given)
+            after = ledger.extend(after, until, payers, booked)
         after = unbook(after, burst.jobs)
         use = self._with_others(after, use)
         # A program may begin and end between two looks.
