@@ -14,11 +14,10 @@ from pathlib import Path
 
 from burst import __version__, log
 from burst.config import Settings
-from burst.core.commands import held_jobs, take_down_burst
+from burst.core.burst_actions import take_down
+from burst.core.commands import held_jobs
 from burst.core.records import Records, Transaction
 from burst.core.report import burst_row
-from burst.core.tick import TickResult, joined, result_of
-from burst.core.world import World
 from burst.doctor.start_gate import require_reachable_address
 from burst.errors import (
     BurstError,
@@ -416,12 +415,7 @@ def _has_work(records: Records) -> bool:
     return any(burst.live or burst.drained for burst in records.bursts.values())
 
 
-def take_down_all_bursts(
-    records: Records, _: World, __: Settings, now: float
-) -> tuple[TickResult, None]:
+def take_down_all_bursts(tx: Transaction) -> None:
     """Delete every live burst; a command for `Engine.post`."""
-    results = [result_of(Transaction(records, now))]
-    for burst in records.live:
-        before = results[-1].records
-        results.append(take_down_burst(before, burst.id, "the daemon is stopping", now))
-    return joined(results), None
+    for burst in tx.live:
+        take_down(tx, burst, "the daemon is stopping")

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from burst.core.lifecycle import apply, begin
-from burst.model.burst import Burst, BurstId, Lease
+from burst.model.burst import Burst, BurstId, JobTimes, Lease
 from burst.model.event import Event
 from burst.model.jobid import JobId
 from tests.builders import NODE, T0
@@ -90,6 +90,12 @@ def leased(burst: Burst, **changes: Any) -> Burst:
     """The burst with another lease."""
     lease = msgspec.structs.replace(burst.lease, **changes)
     return msgspec.structs.replace(burst, lease=lease)
+
+
+def with_jobs(burst: Burst, *jobs: int) -> Burst:
+    """The burst with these jobs alone, of which none has started."""
+    times = {JobId(job): JobTimes(submitted=T0) for job in jobs}
+    return msgspec.structs.replace(burst, times=times)
 
 
 WHOLE_WAY = (

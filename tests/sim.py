@@ -191,22 +191,12 @@ class Sim:
 
     def request(self, demand):
         """What `burst request` does."""
-        return self.ask(
-            lambda records, world, its_settings, now: (
-                burst_requests.make_requested_burst(
-                    records, world, its_settings, demand, now
-                )
-            )
-        )
+        return self.ask(lambda tx: burst_requests.make_requested_burst(tx, demand)[0])
 
     def take_down(self, name, note="odd", provider=""):
         """What `burst down` does."""
         asked = commands.TakeDown(name, note, provider)
-        return self.ask(
-            lambda records, world, _, now: commands.take_down_any(
-                records, world, asked, now
-            )
-        )
+        return self.ask(lambda tx: commands.take_down_any(tx, asked))
 
     def story(self):
         return "\n".join(

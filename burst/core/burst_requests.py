@@ -12,18 +12,15 @@ from typing import NamedTuple
 
 import msgspec
 
-from burst.config import Settings
 from burst.core.job_report import unknown_job
 from burst.core.plan.demands import Demand
 from burst.core.plan.plan_demands import plan_demands, unread_use
 from burst.core.plan.slot_ranks import run_of
 from burst.core.plan.slots import RankSlot
-from burst.core.records import Records, Transaction, unread_leases
+from burst.core.records import RecordsView, Transaction, unread_leases
 from burst.core.resize_request import WantedSize, resize_burst
 from burst.core.select.job_rules import JobRules
 from burst.core.standing import minimums_at
-from burst.core.tick import TickResult, joined, result_of
-from burst.core.world import World
 from burst.core.worth.accounts import keep_accounts
 from burst.errors import BurstError, JobspecError
 from burst.model.burst import BurstId, Isolated, State
@@ -126,19 +123,18 @@ def request_isolated(nodes: int, provider: str, isolated: Isolated) -> Demand:
 
 
 def make_requested_burst(
-    records: Records, world: World, settings: Settings, demand: Demand, now: float
-) -> tuple[TickResult, Decision]:
-    """Make bursts for a request ahead of jobs, and return the decision about it.
+    tx: Transaction, demand: Demand
+) -> tuple[Decision, list[BurstId]]:
+    """Make bursts for a request ahead of jobs.
 
-    Raises Unreadable.
+    Return the decision about it, and the new bursts. Raises Unreadable.
     """
-    world.read_lead()
-    tx = Transaction(records, now)
-    plan = plan_demands(tx, world, settings, [demand])
+    tx.world.read_lead()
+    plan = plan_demands(tx, tx.world, tx.settings, [demand])
     for proposal in plan.proposals:
         tx.plan_burst(proposal.lease, {})
-    keep_accounts(tx, world, settings)
-    return result_of(tx), plan.decisions[None]
+    keep_accounts(tx)
+    return plan.decisions[None], sorted(each.lease.id for each in plan.proposals)
 
 
 def describe_request(decision: Decision, demand: Demand) -> str:
@@ -155,7 +151,7 @@ def describe_request(decision: Decision, demand: Demand) -> str:
     )
 
 
-def usable_idle_bursts(records: Records, demand: Demand) -> str:
+def usable_idle_bursts(records: RecordsView, demand: Demand) -> str:
     """Return a sentence on bursts that are idle already; empty if there are none."""
     wanted = demand.preferences.provider
     if demand.isolated:
@@ -186,9 +182,8 @@ class MoreNodes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodesMade(NamedTuple):
-    """The result of a request for nodes."""
+    """The answer to a request for nodes."""
 
-    result: TickResult
     bursts: list[BurstId]
     """The new bursts, or the burst that grows; empty if nothing can be had."""
     text: str
@@ -197,9 +192,7 @@ class NodesMade(NamedTuple):
     """Why not all nodes could be had; empty if they could."""
 
 
-def more_nodes(
-    records: Records, world: World, settings: Settings, wanted: MoreNodes, now: float
-) -> NodesMade:
+def more_nodes(tx: Transaction, wanted: MoreNodes) -> NodesMade:
     """Have a burst grow, or make bursts.
 
     With `least`, a refused request is repeated for half the nodes, down to `least`.
@@ -207,66 +200,55 @@ def more_nodes(
     """
     refusal, nodes = "", wanted.demand.request.nodes
     while True:
-        wanted = _of_size(wanted, nodes)
-        demand = wanted.demand
-        grown = _grow(records, world, settings, wanted, now)
+        demand = _of_size(wanted.demand, nodes)
+        grown = _grow(tx, demand, wanted.note) if wanted.grow else None
         if grown is not None:
             return grown._replace(why=refusal)
-        made, decision = make_requested_burst(records, world, settings, demand, now)
-        new = sorted(made.records.bursts.keys() - records.bursts.keys())
+        decision, new = make_requested_burst(tx, demand)
         text = describe_request(decision, demand)
         if new:
-            return NodesMade(made, new, text, refusal)
+            return NodesMade(new, text, refusal)
         refusal = refusal or text
         if not wanted.least or nodes <= wanted.least:
-            return NodesMade(made, [], refusal, refusal)
+            return NodesMade([], refusal, refusal)
         nodes = max(nodes // 2, wanted.least)
 
 
-def _grow(
-    records: Records, world: World, settings: Settings, wanted: MoreNodes, now: float
-) -> NodesMade | None:
+def _grow(tx: Transaction, demand: Demand, note: str) -> NodesMade | None:
     """Grow the oldest burst with the tag that can grow; return None if none can."""
-    tag, more = wanted.demand.tag, wanted.demand.request.nodes
-    its = [burst for burst in records.live if wanted.grow and burst.lease.tag == tag]
+    its = [burst for burst in tx.live if burst.lease.tag == demand.tag]
     for burst in sorted(its, key=lambda each: (each.lease.created, each.id)):
         before = burst.resize.nodes if burst.resize else burst.lease.nodes
-        size = WantedSize(burst.id, before + more, wanted.note or "by request")
+        nodes = before + demand.request.nodes
         try:
-            made, answer = resize_burst(records, world, settings, size, now)
+            answer = resize_burst(tx, WantedSize(burst.id, nodes, note or "by request"))
         except BurstError:
             continue
-        return NodesMade(made, [burst.id], answer.text, "")
+        return NodesMade([burst.id], answer.text, "")
     return None
 
 
-def _of_size(wanted: MoreNodes, nodes: int) -> MoreNodes:
-    """Return the request with another number of nodes."""
-    demand = wanted.demand
+def _of_size(demand: Demand, nodes: int) -> Demand:
+    """Return the demand with another number of nodes."""
     request = msgspec.structs.replace(demand.request, nodes=nodes, slots=nodes)
-    demand = msgspec.structs.replace(demand, request=request)
-    return msgspec.structs.replace(wanted, demand=demand)
+    return msgspec.structs.replace(demand, request=request)
 
 
-def request_for_job(
-    records: Records, world: World, settings: Settings, job: JobId, now: float
-) -> TickResult:
+def request_for_job(tx: Transaction, job: JobId) -> None:
     """Have the next ticks make a burst for a pending job, whatever its worth.
 
     Limits, budgets, and the providers and prices of the job's rule still apply. The
     request is kept in the record of the job's hold until the job starts or ends. Raises
     BurstError, Unreadable.
     """
-    view, hold = world.read_lead().jobs.get(job), records.holds.get(job)
-    tx = Transaction(records, now)
-    if view is None or not JobRules(world, settings, now).may_burst(view):
+    view, hold = tx.lead.jobs.get(job), tx.holds.get(job)
+    if view is None or not JobRules(tx.world, tx.settings, tx.now).may_burst(view):
         raise unknown_job(job)
     _check_job(view, hold)
     if hold is None:
         # The job has waited since it was submitted, and continues to wait.
         hold = Hold.released(view.urgency, view.t_submit)
     tx.holds[job] = msgspec.structs.replace(hold, requested=True)
-    return result_of(tx)
 
 
 def _check_job(view: JobView, hold: Hold | None) -> None:
@@ -287,23 +269,20 @@ def _check_job(view: JobView, hold: Hold | None) -> None:
         )
 
 
-def keep_minimums(
-    records: Records, world: World, settings: Settings, now: float
-) -> tuple[TickResult, dict[str, str]]:
+def keep_minimums(tx: Transaction) -> dict[str, str]:
     """Make bursts for the nodes that minimums lack, as many as can be had.
 
-    Also returns, by the text of a minimum, why not all its nodes can be had. Raises
+    Return, by the text of a minimum, why not all its nodes can be had. Raises
     Unreadable.
     """
-    results, why = [result_of(Transaction(records, now))], {}
-    for minimum in minimums_at(settings, now):
-        before = results[-1].records
-        nodes, view = minimum.missing(before), world.providers.get(minimum.provider)
+    why = {}
+    for minimum in minimums_at(tx.settings, tx.now):
+        nodes, view = minimum.missing(tx), tx.world.providers.get(minimum.provider)
         if nodes <= 0 or view is None or view.offers is None:
             continue  # a provider that has not answered yet is no reason to warn
-        if unread_leases(before) and not view.read_at:
+        if unread_leases(tx) and not view.read_at:
             continue  # it may show a burst of such a record
-        for burst, use in unread_use(before, world).items():
+        for burst, use in unread_use(tx, tx.world).items():
             if minimum.may_have(burst, use):
                 nodes -= use.nodes
                 why[minimum.text()] = _UNREAD.format(burst)
@@ -312,9 +291,7 @@ def keep_minimums(
             replace = msgspec.structs.replace
             wish = replace(demand.preferences, offer=minimum.table.offer)
             demand = replace(demand, preferences=wish, standing=minimum.text())
-            wanted = MoreNodes(demand=demand, least=1)
-            made = more_nodes(before, world, settings, wanted, now)
-            results.append(made.result)
+            made = more_nodes(tx, MoreNodes(demand=demand, least=1))
             if made.why:
                 why[minimum.text()] = made.why
-    return joined(results), why
+    return why

@@ -263,7 +263,7 @@ def known_events(burst: Burst, job: JobId | None = None) -> list[Event]:
 def assigned_jobs(burst: Burst) -> frozenset[JobId]:
     """Return the jobs known to be, or to have been, assigned to the burst."""
     ended = (job for job, _ in burst.sums.recent)
-    return frozenset((*burst.jobs, *burst.times, *ended))
+    return frozenset((*burst.times, *ended))
 
 
 def _first(burst: Burst, name: str) -> float | None:

@@ -19,8 +19,7 @@ from burst.core.isolated.decision import lost_isolated_jobs
 from burst.core.job_report import unknown_job
 from burst.core.obstacles import end_housekeeping_now, housekeeping_of
 from burst.core.plan.slots import DRAIN_TAG, hosts_named_after
-from burst.core.records import Records, Transaction
-from burst.core.tick import TickResult, result_of
+from burst.core.records import RecordChanges, RecordsView, Transaction
 from burst.core.world import World
 from burst.errors import BurstError, LeadError
 from burst.model.burst import ISOLATED_STEM, BurstId, Isolated, Lease, State
@@ -42,71 +41,53 @@ class TakeDown(msgspec.Struct, frozen=True):
     """Whether to end housekeeping on its nodes at once."""
 
 
-def take_down_burst(
-    records: Records,
-    burst_id: str,
-    note: str,
-    now: float,
-    forced_in: World | None = None,
-) -> TickResult:
-    """Take a burst down; what runs on it continues to its end. Raises BurstError.
-
-    If the world is given as `forced_in`, housekeeping on its nodes is ended.
-    """
-    burst = records.find(burst_id)
+def take_down_burst(tx: RecordChanges, burst_id: str, note: str) -> None:
+    """Take a burst down; what runs on it continues to its end. Raises BurstError."""
+    burst = tx.find(burst_id)
     if burst.state is State.INACTIVE:
         raise BurstError(f"burst {burst_id} has ended", "burst status --all shows it")
-    tx = Transaction(records, now)
     take_down(tx, burst, note)
-    if forced_in is not None:
-        end_housekeeping_now(tx, tx.bursts[burst.id], forced_in)
-    return result_of(tx)
 
 
-def has_housekeeping(records: Records, burst_id: BurstId, world: World) -> bool:
+def has_housekeeping(records: RecordsView, burst_id: BurstId, world: World) -> bool:
     """Tell whether housekeeping, and no job, runs on some nodes of a burst."""
     burst = records.bursts.get(burst_id)
     return burst is not None and bool(housekeeping_of(burst, world))
 
 
-def take_down_any(
-    records: Records, world: World, down: TakeDown, now: float
-) -> tuple[TickResult, BurstId]:
+def take_down_any(tx: Transaction, down: TakeDown) -> None:
     """Take a burst down, even one whose record cannot be read. Raises BurstError."""
     burst = BurstId(down.burst)
     own, jobs = f"burst/{burst}", f"job/{burst}/"
-    keys = {key for key in records.unreadable if key == own or key.startswith(jobs)}
+    keys = {key for key in tx.unreadable if key == own or key.startswith(jobs)}
     if not keys:
-        forced_in = world if down.force else None
-        made = take_down_burst(records, down.burst, down.note, now, forced_in)
-        return made, burst
-    rest = {key: why for key, why in records.unreadable.items() if key not in keys}
-    tx = Transaction(msgspec.structs.replace(records, unreadable=rest), now)
-    is_lost = burst in lost_isolated_jobs(records).values()
-    if own in keys or is_lost:
-        lease = lease_of_unreadable(records, world, burst, down.provider, now)
-        tx.add_burst(lease, jobs_of_lost(lease, world))
+        take_down_burst(tx, down.burst, down.note)
+        if down.force:
+            end_housekeeping_now(tx, burst)
+        return
+    if own in keys or burst in lost_isolated_jobs(tx).values():
+        lease = lease_of_unreadable(tx, tx.world, burst, down.provider, tx.now)
+        tx.add_burst(lease, jobs_of_lost(lease, tx.world))
+    tx.unreadable = {key: why for key, why in tx.unreadable.items() if key not in keys}
     known = tx.bursts.get(burst)
     if known is not None and known.live:
         take_down(tx, known, down.note)
     elif known is not None and known.quarantined:
         # An isolated burst that has ended: its job, which may have run, ends now.
         tx.record(burst, "unquarantine", {"note": down.note})
-    return result_of(tx), burst
 
 
 def release_jobs(
-    records: Records, jobs: list[JobId], now: float, lead: LeadView | None = None
-) -> TickResult:
+    tx: RecordChanges, jobs: list[JobId], lead: LeadView | None = None
+) -> None:
     """Give held jobs their urgency back, and never hold them again.
 
     A job that was released before but still has urgency 0 is released again: the first
     request may have been lost. Raises BurstError for any other job that is not held.
     """
-    tx = Transaction(records, now)
     urgencies: dict[JobId, int] = {}
     for job in jobs:
-        hold = records.holds.get(job)
+        hold = tx.holds.get(job)
         if hold is None and lead is not None and job not in lead.jobs:
             raise unknown_job(job)
         if hold is None or not (hold.state in HELD_BY_US or _was_lost(job, hold, lead)):
@@ -119,7 +100,6 @@ def release_jobs(
         urgencies[job] = hold.urgency
     if urgencies:
         tx.actions.append(ReleaseJobs(urgencies))
-    return result_of(tx)
 
 
 def _was_lost(job: JobId, hold: Hold, lead: LeadView | None) -> bool:
@@ -128,27 +108,25 @@ def _was_lost(job: JobId, hold: Hold, lead: LeadView | None) -> bool:
     return hold.state is HoldState.TAKEN_BACK and view is not None and view.urgency == 0
 
 
-def held_jobs(records: Records) -> list[JobId]:
+def held_jobs(records: RecordsView) -> list[JobId]:
     """Return the jobs that the daemon holds now."""
     return sorted(
         job for job, hold in records.holds.items() if hold.state in HELD_BY_US
     )
 
 
-def enable_provider(records: Records, provider: str, now: float) -> TickResult:
+def enable_provider(tx: RecordChanges, provider: str) -> None:
     """Forget all failures of a provider. Raises BurstError."""
-    if provider not in records.health:
+    if provider not in tx.health:
         raise BurstError(
             f"provider {provider} has no failures to forget",
             "burst status shows which providers are disabled",
         )
-    tx = Transaction(records, now)
     del tx.health[provider]
-    return result_of(tx)
 
 
 def lease_of_unreadable(
-    records: Records, world: World, burst: BurstId, provider: str, now: float
+    records: RecordsView, world: World, burst: BurstId, provider: str, now: float
 ) -> Lease:
     """Return a lease of all ranks that the burst may have.
 
@@ -212,7 +190,7 @@ def jobs_of_lost(lease: Lease, world: World) -> dict[JobId, float]:
     return {job: view.t_submit if view else lease.created}
 
 
-def _isolated(records: Records, burst: BurstId) -> Isolated:
+def _isolated(records: RecordsView, burst: BurstId) -> Isolated:
     jobs = {its: job for job, its in lost_isolated_jobs(records).items()}
     job = jobs.get(burst)
     kind: Literal["job", "interactive"] = "interactive" if job is None else "job"

@@ -60,26 +60,21 @@ def _assign(burst: Burst, event: Event) -> dict[str, Any]:
     if not found:
         return {}
     new = {job: JobTimes(submitted=at) for job, at in found.items()}
-    times = {**new, **burst.times}
     first = min(found.values())
     return {
-        "times": times,
-        "jobs": frozenset(times),
+        "times": {**new, **burst.times},
         "sums": _earlier(burst.sums, "submitted", first),
     }
 
 
 def _job_start(burst: Burst, event: Event) -> dict[str, Any]:
     """Return the changes after a job was seen running."""
-    changes = _first_time(burst, event, "started")
-    if changes:
-        changes["started"] = burst.started | {parse_jobid(event.context["id"])}
-    return {**changes, **IN_USE}
+    return {**_first_time(burst, event, "started"), **IN_USE}
 
 
 def _job_leave(burst: Burst, event: Event) -> dict[str, Any]:
     """Return the changes after a job has left the burst and goes on without it."""
-    return _keep_jobs(burst, burst.jobs - {parse_jobid(event.context["id"])})
+    return {"times": _without(burst, parse_jobid(event.context["id"]))}
 
 
 def _job_finish(burst: Burst, event: Event) -> dict[str, Any]:
@@ -96,7 +91,7 @@ def _job_finish(burst: Burst, event: Event) -> dict[str, Any]:
     ended = msgspec.structs.replace(times, finished=at, result=result)
     results = {**sums.results, result: sums.results.get(result, 0) + 1}
     return {
-        **_keep_jobs(burst, burst.jobs - {job}),
+        "times": _without(burst, job),
         "sums": msgspec.structs.replace(
             sums,
             finished=max(at, sums.finished or at),
@@ -116,15 +111,11 @@ def _reaped(burst: Burst, _: Event) -> dict[str, Any]:
         job: (of.started is not None, of.submitted) for job, of in burst.times.items()
     }
     last = sorted(order, key=lambda job: order[job])[-KEPT_JOBS:]
-    return _keep_jobs(burst, frozenset(last))
+    return {"times": {job: of for job, of in burst.times.items() if job in last}}
 
 
-def _keep_jobs(burst: Burst, jobs: frozenset[JobId]) -> dict[str, Any]:
-    return {
-        "times": {job: of for job, of in burst.times.items() if job in jobs},
-        "jobs": jobs,
-        "started": burst.started & jobs,
-    }
+def _without(burst: Burst, job: JobId) -> dict[JobId, JobTimes]:
+    return {known: of for known, of in burst.times.items() if known != job}
 
 
 def _first_time(burst: Burst, event: Event, what: str) -> dict[str, Any]:

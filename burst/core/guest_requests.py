@@ -11,9 +11,8 @@ from burst.core.commands import take_down_burst
 from burst.core.guest_view import OWNER_SEES
 from burst.core.plan.demands import Demand
 from burst.core.plan.plan_demands import unread_use
-from burst.core.records import Records
+from burst.core.records import RecordChanges, RecordsView
 from burst.core.select.association_limits import LimitsInUse
-from burst.core.tick import TickResult
 from burst.core.world import Halt, World
 from burst.errors import BurstError, Denied, LeadError
 from burst.model.burst import BurstId
@@ -49,7 +48,7 @@ class GuestLimits:
     """Limits on what guests may request besides what they have, at one moment."""
 
     def __init__(
-        self, records: Records, world: World, settings: Settings, now: float
+        self, records: RecordsView, world: World, settings: Settings, now: float
     ) -> None:
         self._records, self._world = records, world
         self._settings, self._now = settings, now
@@ -128,18 +127,16 @@ class GuestLimits:
         return f"limit max_nodes {limits.max_nodes} of bank {bank}: {used} in use"
 
 
-def take_down_guests(
-    records: Records, burst_id: str, userid: int, now: float
-) -> TickResult:
+def take_down_guests(tx: RecordChanges, burst_id: str, userid: int) -> None:
     """Take down a burst that a guest requested. Raises Denied, BurstError.
 
     What runs on it continues to its end. The error for a burst of another user is the
     same as for a burst that does not exist.
     """
-    burst = records.bursts.get(BurstId(burst_id))
+    burst = tx.bursts.get(BurstId(burst_id))
     if burst is None or burst.lease.requester != userid:
         raise Denied(
             "that is not a burst that you requested",
             "a burst that was made for a job ends with the job: flux cancel",
         )
-    return take_down_burst(records, burst_id, "taken down by its user", now)
+    take_down_burst(tx, burst_id, "taken down by its user")

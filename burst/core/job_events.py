@@ -13,11 +13,11 @@ from burst.core.records import Transaction
 from burst.model.burst import Burst, BurstId
 from burst.model.decision import name_ranks
 from burst.model.jobid import JobId, format_f58
-from burst.model.lead import JobState, JobView, LeadView
+from burst.model.lead import JobState, JobView
 from burst.model.ranks import format_idset
 
 
-def assign_started_jobs(tx: Transaction, lead: LeadView) -> None:
+def assign_started_jobs(tx: Transaction) -> None:
     """Assign each job to the bursts of which it has ranks, and to no others.
 
     A job that started and ended between two observations is only assigned if it is on
@@ -27,7 +27,7 @@ def assign_started_jobs(tx: Transaction, lead: LeadView) -> None:
     assigned = {job for burst in bursts for job in burst.jobs}
     burst_at = {rank: burst.id for burst in bursts for rank in burst.lease.ranks}
     started: dict[BurstId, dict[str, float]] = {}
-    for job in lead.jobs.values():
+    for job in tx.lead.jobs.values():
         ranks = job.has_or_had if job.id in assigned else job.ranks
         if not ranks:
             continue  # most of ten thousand jobs wait
@@ -37,26 +37,26 @@ def assign_started_jobs(tx: Transaction, lead: LeadView) -> None:
     for name, jobs in started.items():
         tx.record(name, "assign", {"jobs": jobs})
     for burst in bursts:
-        _record_leaving(tx, tx.bursts[burst.id], lead)
+        _record_leaving(tx, tx.bursts[burst.id])
 
 
-def record_job_events(tx: Transaction, burst: Burst, lead: LeadView) -> None:
+def record_job_events(tx: Transaction, burst: Burst) -> None:
     """Record which jobs of a burst have started and which have ended."""
     for job in sorted(burst.jobs):
-        view = lead.jobs.get(job)
-        if view and view.t_start and job not in burst.started:
+        view = tx.lead.jobs.get(job)
+        if view and view.t_start and burst.times[job].started is None:
             context = {"id": format_f58(job)}
             tx.record(burst.id, "job-start", context, view.t_start)
         _record_end(tx, burst, job, view)
 
 
-def record_late_ends(tx: Transaction, burst: Burst, lead: LeadView) -> None:
+def record_late_ends(tx: Transaction, burst: Burst) -> None:
     """Record which jobs that ran on a burst have ended after it.
 
     Its other jobs stay, to be told what became of it: they never run there.
     """
     for job in sorted(burst.started):
-        _record_end(tx, burst, job, lead.jobs.get(job))
+        _record_end(tx, burst, job, tx.lead.jobs.get(job))
 
 
 def _record_end(
@@ -70,9 +70,9 @@ def _record_end(
         tx.record(burst.id, "job-finish", ended, view.t_finish)
 
 
-def _record_leaving(tx: Transaction, burst: Burst, lead: LeadView) -> None:
-    for job in sorted(burst.jobs & lead.jobs.keys()):
-        ranks = lead.jobs[job].has_or_had
+def _record_leaving(tx: Transaction, burst: Burst) -> None:
+    for job in sorted(burst.jobs & tx.lead.jobs.keys()):
+        ranks = tx.lead.jobs[job].has_or_had
         if ranks and ranks.isdisjoint(burst.lease.ranks):
             note = f"it runs on other nodes, {name_ranks(format_idset(ranks))}"
             tx.record(burst.id, "job-leave", {"id": format_f58(job), "note": note})

@@ -134,15 +134,7 @@ def named(jobs: Mapping[JobId, float]) -> dict[str, dict[str, float]]:
 
 def restore(record: BurstRecord, jobs: Mapping[JobId, JobTimes]) -> Burst:
     """Return the burst that a record and the records of its jobs describe."""
-    burst = Burst(
-        lease=record.lease,
-        sums=record.sums,
-        times=jobs,
-        jobs=frozenset(jobs),
-        started=frozenset(
-            job for job, times in jobs.items() if times.started is not None
-        ),
-    )
+    burst = Burst(lease=record.lease, sums=record.sums, times=jobs)
     for event in record.events:
         burst = apply(burst, event)
     return burst
@@ -213,8 +205,8 @@ def kept(events: tuple[Event, ...], event: Event) -> tuple[Event, ...]:
     These are a few of each name, so that a record does not grow while its burst lives.
     """
     name = event.name
-    void = _VOIDS.get(name, frozenset())
-    if any(old.name in void for old in events):
+    void = _VOIDS.get(name)
+    if void and any(old.name in void for old in events):
         reached = [old for old in events if old.name in _REACHED][-_KEPT_SIZES:]
         events = tuple(
             old

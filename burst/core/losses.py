@@ -23,7 +23,6 @@ from burst.core.actions import TellJobs
 from burst.core.lifecycle import UNDER_WAY
 from burst.core.observation import ProviderPhase, provider_phase, status_of
 from burst.core.records import Transaction
-from burst.core.world import World
 from burst.model.burst import Burst, JobTimes
 from burst.model.event import Event, cut
 from burst.model.jobid import JobId
@@ -44,11 +43,10 @@ _ANEW_S = 600.0
 to that start: longer than the daemon looks for a lead that is away."""
 
 
-def record_loss(tx: Transaction, burst: Burst, world: World) -> None:
+def record_loss(tx: Transaction, burst: Burst) -> None:
     """Record which ranks of a burst are lost and why, if that has changed."""
-    assert world.lead is not None
-    gone = burst.expected - world.lead.online
-    told, seen = _why_lost(burst, gone, world, tx.now)
+    gone = burst.expected - tx.lead.online
+    told, seen = _why_lost(tx, burst, gone)
     context = {"ranks": format_idset(gone), "since": burst.lost_since or tx.now}
     known = last_event(burst, "lost") if burst.lost_since is not None else None
     if known is None:
@@ -75,17 +73,17 @@ def cause_of_loss(burst: Burst) -> str:
 
 
 def _why_lost(
-    burst: Burst, ranks: AbstractSet[int], world: World, now: float
+    tx: Transaction, burst: Burst, ranks: AbstractSet[int]
 ) -> tuple[_HostsByCause, _HostsByCause]:
     """Return why these ranks were lost: as the provider reports, and as observed."""
-    status = status_of(burst, world)
+    status = status_of(burst, tx.world)
     seen: dict[str, list[str]] = defaultdict(list)
-    if lost_its_lead(burst, world, now):
-        ends = world.lead is not None and world.lead.shuts_down
+    if lost_its_lead(tx, burst):
+        ends = tx.lead.shuts_down
         hosts = zip(burst.lease.ranks, burst.lease.hosts, strict=True)
         gone = [host for rank, host in hosts if rank in ranks]
         seen[_LEAD_ENDS if ends else _LEAD_ANEW] = gone
-    if status is None or provider_phase(burst, world) is ProviderPhase.UNREAD:
+    if status is None or provider_phase(burst, tx.world) is ProviderPhase.UNREAD:
         return {}, seen
     followers = {follower.host: follower for follower in status.followers}
     told: dict[str, list[str]] = defaultdict(list)
@@ -102,19 +100,19 @@ def _why_lost(
     return told, seen
 
 
-def lost_its_lead(burst: Burst, world: World, now: float) -> bool:
+def lost_its_lead(tx: Transaction, burst: Burst) -> bool:
     """Tell whether the lead shuts down, or was restarted while the burst was online.
 
     The latter counts only until all ranks are back, and for at most _ANEW_S.
     """
-    if world.lead is not None and world.lead.shuts_down:
+    if tx.world.lead is not None and tx.world.lead.shuts_down:
         return True
-    started = world.identity.started
+    started = tx.world.identity.started
     whole = max(
         (event.timestamp for event in burst.events if event.name in ("online", "back")),
         default=burst.since,
     )
-    return whole < started and now < started + _ANEW_S
+    return whole < started and tx.now < started + _ANEW_S
 
 
 def _joined(before: str, causes: _HostsByCause) -> str:
@@ -173,15 +171,15 @@ def _ran_until(times: JobTimes, at: float) -> bool:
     return times.started <= at and not over
 
 
-def record_reclaim(tx: Transaction, burst: Burst, world: World) -> Burst:
+def record_reclaim(tx: Transaction, burst: Burst) -> Burst:
     """Record that nodes of a burst are reclaimed, and write it to memos of jobs there.
 
     Return the burst after that.
     """
     if burst.reclaimed or burst.state not in UNDER_WAY:
         return burst
-    status = status_of(burst, world)
-    if status is None or provider_phase(burst, world) is ProviderPhase.UNREAD:
+    status = status_of(burst, tx.world)
+    if status is None or provider_phase(burst, tx.world) is ProviderPhase.UNREAD:
         return burst
     note = _report(status)
     if not note:
@@ -189,7 +187,7 @@ def record_reclaim(tx: Transaction, burst: Burst, world: World) -> Burst:
     ranks = _reclaimed_ranks(burst, status)
     context = {"note": note, "ranks": format_idset(ranks)}
     after = tx.record(burst.id, "reclaimed", context)
-    jobs = world.lead.jobs if world.lead else {}
+    jobs = tx.world.lead.jobs if tx.world.lead else {}
     running = [
         job
         for job in sorted(burst.jobs & jobs.keys())
@@ -201,10 +199,10 @@ def record_reclaim(tx: Transaction, burst: Burst, world: World) -> Burst:
     return after
 
 
-def is_restored(burst: Burst, world: World) -> bool:
+def is_restored(tx: Transaction, burst: Burst) -> bool:
     """Tell whether nodes of a burst were reclaimed and all its followers run again."""
-    status = status_of(burst, world)
-    running = provider_phase(burst, world) is ProviderPhase.RUNNING
+    status = status_of(burst, tx.world)
+    running = provider_phase(burst, tx.world) is ProviderPhase.RUNNING
     return bool(burst.reclaimed and running and status and not _report(status))
 
 

@@ -25,7 +25,7 @@ from burst.core.observation import ranks_of
 from burst.core.provider_calls import is_gone
 from burst.core.records import Transaction
 from burst.core.world import World
-from burst.model.burst import Burst, State
+from burst.model.burst import Burst, BurstId, State
 from burst.model.decision import exact_moment, name_ranks
 from burst.model.fsd import format_fsd
 from burst.model.lead import LeadView
@@ -35,16 +35,13 @@ AGAIN_S = 60.0
 """Seconds until housekeeping that was sent a signal and still runs is sent another."""
 
 
-def end_late_housekeeping(
-    tx: Transaction, burst: Burst, world: World, deadlines: DeadlineSettings
-) -> None:
+def end_late_housekeeping(tx: Transaction, burst: Burst) -> None:
     """Send a signal to housekeeping that runs for too long on the ranks of a burst.
 
     Housekeeping that was sent SIGTERM before and has not ended is sent SIGKILL.
     """
-    lead, limit = world.lead, deadlines.housekeeping
-    assert lead is not None
-    known = housekeeping_of(burst, world)
+    limit = tx.settings.deadlines.housekeeping
+    known = housekeeping_of(burst, tx.world)
     late = {rank for rank, began in known.items() if tx.now - began > limit}
     why = f"it has run for longer than {format_fsd(limit)}"
     sent, again = last_signal(burst, known)
@@ -57,9 +54,10 @@ def end_late_housekeeping(
         _send(tx, burst, late, signal.SIGTERM, why)
 
 
-def end_housekeeping_now(tx: Transaction, burst: Burst, world: World) -> None:
+def end_housekeeping_now(tx: Transaction, burst_id: BurstId) -> None:
     """Send SIGTERM to housekeeping on a burst's ranks; later ticks send SIGKILL."""
-    if there := housekeeping_of(burst, world).keys():
+    burst = tx.bursts[burst_id]
+    if there := housekeeping_of(burst, tx.world).keys():
         _send(tx, burst, there, signal.SIGTERM, "burst down --force")
 
 
@@ -109,22 +107,17 @@ def holding_ranks(
     return lead.allocated & ranks - stuck
 
 
-def drain_until_empty(
-    tx: Transaction,
-    lead: LeadView,
-    drain: DrainBurst,
-    deadlines: DeadlineSettings,
-    since: float,
-) -> bool:
+def drain_until_empty(tx: Transaction, drain: DrainBurst, since: float) -> bool:
     """Drain ranks; tell whether nothing runs or can start there any more.
 
     `since` is when they began to leave.
     """
+    lead = tx.lead
     if open_ranks := drain.ranks - lead.closed:
         tx.actions.append(msgspec.structs.replace(drain, ranks=open_ranks))
         return False
-    busy = holding_ranks(drain.ranks, lead, deadlines, tx.now)
-    if tx.now - since > deadlines.rejoin:
+    busy = holding_ranks(drain.ranks, lead, tx.settings.deadlines, tx.now)
+    if tx.now - since > tx.settings.deadlines.rejoin:
         # Nothing runs on a node whose broker is gone. Flux ends its jobs, except an
         # instance of `flux batch` that continues without the node and, in flux-core
         # 0.88, a job whose start was on its way to that broker. These do not use the
@@ -140,8 +133,7 @@ def describe_obstacle(burst: Burst, world: World) -> str:
     some after a crash of the lead, count, too: `flux jobs` shows them, `flux cancel`
     ends them. A job that has lost some of its nodes may still run on the others.
     """
-    lead = world.lead
-    assert lead is not None
+    lead = world.read_lead()
     ranks = ranks_of(burst, world)
     if why := why_in_use(burst, ranks, world):
         return why
@@ -164,8 +156,7 @@ def describe_delay(burst: Burst, world: World) -> str:
 
 def why_in_use(burst: Burst, ranks: frozenset[int], world: World) -> str:
     """Return what keeps leaving ranks of a burst in use; empty if nothing does."""
-    lead = world.lead
-    assert lead is not None
+    lead = world.read_lead()
     if open_ranks := ranks - lead.closed:
         return f"waiting for {name_ranks(format_idset(open_ranks))} to be drained"
     busy = lead.in_use & ranks
@@ -191,8 +182,7 @@ def describe_cleaning(burst: Burst, ranks: frozenset[int], world: World) -> str:
 
 
 def _describe_epilogs(ranks: frozenset[int], world: World) -> str:
-    lead = world.lead
-    assert lead is not None
+    lead = world.read_lead()
     there = ranks & lead.epilogs.keys()
     if not there:
         return ""

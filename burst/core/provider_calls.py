@@ -14,10 +14,10 @@ _LEASE_GRACE_S = 300.0
 burst by itself needs a moment, too."""
 
 
-def may_call(tx: Transaction, burst: Burst, world: World, verb: Verb) -> bool:
+def may_call(tx: Transaction, burst: Burst, verb: Verb) -> bool:
     """Tell whether this method of the provider should be called (again) now."""
-    call = world.calls.get(burst.id)
-    if not is_in_reach(burst.lease, world):
+    call = tx.world.calls.get(burst.id)
+    if not is_in_reach(burst.lease, tx.world):
         return False
     if call is None or (call.verb is not verb and call.outcome is not Outcome.PENDING):
         return True
@@ -44,19 +44,19 @@ def is_gone(burst: Burst, world: World) -> bool:
     return call is not None and (call.verb, call.outcome) == gone
 
 
-def may_resize(tx: Transaction, burst: Burst, world: World) -> bool:
+def may_resize(tx: Transaction, burst: Burst) -> bool:
     """Tell whether `resize` should be called (again) now, for a burst that resizes.
 
     For a growth it is called until it returns, for a shrink until the shrink has ended.
     """
-    call = world.calls.get(burst.id)
-    if is_resize_taken(burst, world) and burst.coming:
+    call = tx.world.calls.get(burst.id)
+    if is_resize_taken(burst, tx.world) and burst.coming:
         return False
-    if call is not None and call.verb is Verb.RESIZE and not _is_this(burst, world):
+    if call is not None and call.verb is Verb.RESIZE and not _is_this(burst, tx.world):
         # The last call was for another size.
         taken = call.outcome is not Outcome.PENDING
-        return taken and is_in_reach(burst.lease, world)
-    return may_call(tx, burst, world, Verb.RESIZE)
+        return taken and is_in_reach(burst.lease, tx.world)
+    return may_call(tx, burst, Verb.RESIZE)
 
 
 def is_resize_taken(burst: Burst, world: World) -> bool:

@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 import msgspec
 
-from burst.config import LimitSettings
+from burst.config import Settings
 from burst.core import cooldowns, lifecycle
 from burst.core.actions import Action, ProvisionBurst
 from burst.core.provider_health import Health
+from burst.core.world import World
 from burst.core.worth.ledger import Entry, SettledBurst
 from burst.core.worth.online_times import ProviderTimes
 from burst.core.worth.periods import Period
@@ -29,6 +30,7 @@ from burst.model.burst import (
 from burst.model.event import Event
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
+from burst.model.lead import LeadView
 from burst.model.repeat import Repeat
 
 ASSIGNABLE = (State.NEW, *lifecycle.UNDER_WAY)
@@ -42,7 +44,27 @@ def is_usable(burst: Burst) -> bool:
     return burst.state in ASSIGNABLE and not burst.quarantined
 
 
-class Records(msgspec.Struct, frozen=True, kw_only=True):
+class _WithBursts:
+    """What stored records and changes of records tell about bursts."""
+
+    __slots__ = ()
+    bursts: Mapping[BurstId, Burst]
+
+    @property
+    def live(self) -> list[Burst]:
+        """The live bursts: something of them may exist."""
+        return [burst for burst in self.bursts.values() if burst.live]
+
+    def find(self, burst_id: str) -> Burst:
+        """Return the burst with that id. Raises BurstError if there is none."""
+        burst = self.bursts.get(BurstId(burst_id))
+        if burst is None:
+            names = ", ".join(sorted(b.id for b in self.live)) or "none"
+            raise BurstError(f"there is no burst {burst_id}", f"live bursts: {names}")
+        return burst
+
+
+class Records(msgspec.Struct, _WithBursts, frozen=True, kw_only=True):
     """All that is kept in the store, as values."""
 
     bursts: Mapping[BurstId, Burst] = {}
@@ -66,22 +88,9 @@ class Records(msgspec.Struct, frozen=True, kw_only=True):
     unreadable: Mapping[str, str] = {}
     """Keys of records that cannot be read, and why. Never deleted, never acted on."""
 
-    @property
-    def live(self) -> list[Burst]:
-        """The live bursts: something of them may exist."""
-        return [burst for burst in self.bursts.values() if burst.live]
 
-    def find(self, burst_id: str) -> Burst:
-        """Return the burst with that id. Raises BurstError if there is none."""
-        burst = self.bursts.get(BurstId(burst_id))
-        if burst is None:
-            names = ", ".join(sorted(b.id for b in self.live)) or "none"
-            raise BurstError(f"there is no burst {burst_id}", f"live bursts: {names}")
-        return burst
-
-
-class Transaction:
-    """A copy of the records that a tick changes, with the events and the actions.
+class RecordChanges(_WithBursts):
+    """A copy of the records that is changed, with the events and the actions.
 
     No change holds before the store has it.
     """
@@ -89,7 +98,7 @@ class Transaction:
     def __init__(self, records: Records, now: float) -> None:
         self.now = now
         self._before = records
-        self.bursts = dict(records.bursts)
+        self.bursts: dict[BurstId, Burst] = dict(records.bursts)
         self.holds = dict(records.holds)
         self.health = dict(records.health)
         self.outputs = dict(records.outputs)
@@ -99,12 +108,8 @@ class Transaction:
         self.times = dict(records.times)
         self.repeats = dict(records.repeats)
         self.unreadable = records.unreadable
-        self.awaited: frozenset[BurstId] = frozenset()
-        """Idle bursts that the first waiting job will have, with nodes busy now."""
         self.events: list[tuple[BurstId, Event]] = []
         self.actions: list[Action] = []
-        self.rules: dict[JobId, str] = {}
-        """The name of the rule of `[[policy]]` by which each job was placed."""
 
     def result(self) -> Records:
         """Return the new records; a mapping that did not change is the same object."""
@@ -114,11 +119,6 @@ class Transaction:
             if (mine := getattr(self, name)) != getattr(self._before, name)
         }
         return msgspec.structs.replace(self._before, **new)
-
-    @property
-    def live(self) -> list[Burst]:
-        """The live bursts: something of them may exist."""
-        return [burst for burst in self.bursts.values() if burst.live]
 
     def record(
         self, burst: BurstId, name: str, context: dict[str, Any], at: float = 0.0
@@ -136,35 +136,6 @@ class Transaction:
         """End a burst by an exception."""
         context = {"type": kind, "severity": 0, "note": note}
         return self.record(burst, "exception", context)
-
-    def fail_as_seen(
-        self, burst: Burst, why: str, limits: LimitSettings, kind: str
-    ) -> None:
-        """End a burst that its provider shows as failed.
-
-        `kind` is CAPACITY, RECLAIMED, SPEC, REFUSED or `failed`. If it was not online
-        yet, its offer is set aside for a while: for CAPACITY and RECLAIMED only for
-        bursts of that size or larger.
-        """
-        self.fail(burst.id, kind, why)
-        if burst.state not in lifecycle.COMING_UP:
-            return
-        if kind == RECLAIMED:
-            self.pause_reclaimed(burst, limits)
-        elif kind == SPEC:
-            self.refuse_spec(burst, why, limits, by_rule=True)
-        else:
-            nodes = burst.lease.nodes if kind == CAPACITY else 0
-            self.cool_down(burst, why, limits, nodes)
-
-    def fail_late(self, burst: Burst, why: str, limits: LimitSettings) -> None:
-        """End a burst that is not online by its deadline."""
-        if burst.reclaimed:
-            self.fail(burst.id, RECLAIMED, f"{burst.reclaimed}; {why}")
-            self.pause_reclaimed(burst, limits)
-        else:
-            self.fail(burst.id, "timeout", why)
-            self.cool_down(burst, why, limits)
 
     def quarantine(self, burst: BurstId, why: str, cause: str = "") -> None:
         """Quarantine a burst: nothing is done to it until a person decides.
@@ -207,66 +178,11 @@ class Transaction:
         else:
             self.health[provider] = health
 
-    def cool_down(
-        self,
-        burst: Burst,
-        why: str,
-        limits: LimitSettings,
-        nodes: int = 0,
-        others: Iterable[str] = (),
-    ) -> None:
-        """Set aside the offer of a burst that failed, and the offers `others`.
-
-        `nodes` is the size of the burst if it lacked capacity: smaller bursts are still
-        made; 0 sets the offers aside for bursts of any size. `why` is the reason that
-        is reported for the burst's own offer.
-        """
-        lease = burst.lease
-        health = self.health_of(lease.provider)
-        for offer in (lease.offer, *others):
-            health = cooldowns.cool_down(health, offer, limits, self.now, nodes)
-        self.set_health(lease.provider, cooldowns.explain(health, lease.offer, why))
-
-    def refuse_spec(
-        self, burst: Burst, why: str, limits: LimitSettings, *, by_rule: bool
-    ) -> None:
-        """Set aside the kind of a burst that its provider refused, for a while.
-
-        With `by_rule` all bursts of its offer are set aside.
-        """
-        known, lease = self.health_of(burst.lease.provider), burst.lease
-        refuse = cooldowns.refuse_offer if by_rule else cooldowns.refuse_spec
-        held = refuse(known, lease, why, limits, self.now)
-        self.set_health(lease.provider, held)
-
-    def pause_reclaimed(self, burst: Burst, limits: LimitSettings) -> None:
-        """Set aside the offer of a burst whose nodes were taken back as it came up."""
-        lease = burst.lease
-        known = self.health_of(lease.provider)
-        self.set_health(
-            lease.provider,
-            cooldowns.pause_reclaimed(known, lease, limits, self.now),
-        )
-
-    def forgive(self, burst: Burst) -> None:
-        """Forget the failures of the offer of a burst that came online."""
-        provider = burst.lease.provider
-        known = self.health_of(provider)
-        self.set_health(provider, cooldowns.forgive(known, burst.lease))
-
-    def regain_capacity(self, burst: Burst) -> None:
-        """Try the offer of a burst again that was online and has gone."""
-        provider = burst.lease.provider
-        known = self.health_of(provider)
-        self.set_health(
-            provider, cooldowns.regain_capacity(known, burst.lease, self.now)
-        )
-
     def set_hold_state(self, job: JobId, state: HoldState) -> None:
         """Record that the hold of a job has reached a state."""
         self.holds[job] = self.holds[job].then(state, self.now)
 
-    def new_jobs(self, burst: Burst) -> frozenset[JobId]:
+    def new_jobs(self, burst: Burst) -> Set[JobId]:
         """Return the jobs that were assigned to a burst in this transaction."""
         before = self._before.bursts.get(burst.id)
         return burst.jobs - before.jobs if before else burst.jobs
@@ -281,7 +197,99 @@ class Transaction:
         return found
 
 
-RecordsView = Records | Transaction
+class Transaction(RecordChanges):
+    """Changes of the records by what was read and by the settings."""
+
+    def __init__(
+        self, records: Records, world: World, settings: Settings, now: float
+    ) -> None:
+        super().__init__(records, now)
+        self.world, self.settings = world, settings
+        self.awaited: frozenset[BurstId] = frozenset()
+        """Idle bursts that the first waiting job will have, with nodes busy now."""
+        self.rules: dict[JobId, str] = {}
+        """The name of the rule of `[[policy]]` by which each job was placed."""
+
+    @property
+    def lead(self) -> LeadView:
+        """The lead as it was read. Raises Unreadable if it was not."""
+        return self.world.read_lead()
+
+    def fail_as_seen(self, burst: Burst, why: str, kind: str) -> None:
+        """End a burst that its provider shows as failed.
+
+        `kind` is CAPACITY, RECLAIMED, SPEC, REFUSED or `failed`. If it was not online
+        yet, its offer is set aside for a while: for CAPACITY and RECLAIMED only for
+        bursts of that size or larger.
+        """
+        self.fail(burst.id, kind, why)
+        if burst.state not in lifecycle.COMING_UP:
+            return
+        if kind == RECLAIMED:
+            self.pause_reclaimed(burst)
+        elif kind == SPEC:
+            self.refuse_spec(burst, why, by_rule=True)
+        else:
+            nodes = burst.lease.nodes if kind == CAPACITY else 0
+            self.cool_down(burst, why, nodes)
+
+    def fail_late(self, burst: Burst, why: str) -> None:
+        """End a burst that is not online by its deadline."""
+        if burst.reclaimed:
+            self.fail(burst.id, RECLAIMED, f"{burst.reclaimed}; {why}")
+            self.pause_reclaimed(burst)
+        else:
+            self.fail(burst.id, "timeout", why)
+            self.cool_down(burst, why)
+
+    def cool_down(
+        self,
+        burst: Burst,
+        why: str,
+        nodes: int = 0,
+        others: Iterable[str] = (),
+    ) -> None:
+        """Set aside the offer of a burst that failed, and the offers `others`.
+
+        `nodes` is the size of the burst if it lacked capacity: smaller bursts are still
+        made; 0 sets the offers aside for bursts of any size. `why` is the reason that
+        is reported for the burst's own offer.
+        """
+        lease, limits = burst.lease, self.settings.limits
+        health = self.health_of(lease.provider)
+        for offer in (lease.offer, *others):
+            health = cooldowns.cool_down(health, offer, limits, self.now, nodes)
+        self.set_health(lease.provider, cooldowns.explain(health, lease.offer, why))
+
+    def refuse_spec(self, burst: Burst, why: str, *, by_rule: bool) -> None:
+        """Set aside the kind of a burst that its provider refused, for a while.
+
+        With `by_rule` all bursts of its offer are set aside.
+        """
+        known, lease = self.health_of(burst.lease.provider), burst.lease
+        refuse = cooldowns.refuse_offer if by_rule else cooldowns.refuse_spec
+        held = refuse(known, lease, why, self.settings.limits, self.now)
+        self.set_health(lease.provider, held)
+
+    def pause_reclaimed(self, burst: Burst) -> None:
+        """Set aside the offer of a burst whose nodes were taken back as it came up."""
+        health, limits = self.health_of(burst.lease.provider), self.settings.limits
+        health = cooldowns.pause_reclaimed(health, burst.lease, limits, self.now)
+        self.set_health(burst.lease.provider, health)
+
+    def forgive(self, burst: Burst) -> None:
+        """Forget the failures of the offer of a burst that came online."""
+        health = self.health_of(burst.lease.provider)
+        self.set_health(burst.lease.provider, cooldowns.forgive(health, burst.lease))
+
+    def regain_capacity(self, burst: Burst) -> None:
+        """Try the offer of a burst again that was online and has gone."""
+        health = self.health_of(burst.lease.provider)
+        health = cooldowns.regain_capacity(health, burst.lease, self.now)
+        self.set_health(burst.lease.provider, health)
+
+
+RecordsView = Records | RecordChanges
 """Records for reading: stored ones, or those that a tick is changing."""
 
 

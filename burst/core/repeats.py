@@ -14,9 +14,8 @@ from collections.abc import Set as AbstractSet
 
 import msgspec
 
-from burst.config import Settings
 from burst.core.actions import RepeatJob
-from burst.core.records import Transaction
+from burst.core.records import RecordChanges, Transaction
 from burst.core.select.job_rules import JobRules
 from burst.core.world import World
 from burst.model.burst import Burst
@@ -39,23 +38,22 @@ _OF_GUEST = (
 _TOO_OFTEN = f"a job is run again at most {MOST_REPEATS} times"
 
 
-def record_lost_jobs(tx: Transaction, world: World, settings: Settings) -> None:
+def record_lost_jobs(tx: Transaction) -> None:
     """Record jobs that lost a node and are to run again; ask the lead to submit them.
 
     Must be called before the end of these jobs is recorded, so that it sees each once.
     """
-    assert world.lead is not None
     for burst in tx.bursts.values():
         if not (burst.quarantined or burst.lease.isolated):
-            for view in _lost(burst, world):
-                if view.id not in tx.repeats and _is_wanted(view, tx, world, settings):
-                    _record(tx, view, world)
+            for view in _lost(burst, tx.world):
+                if view.id not in tx.repeats and _is_wanted(view, tx):
+                    _record(tx, view)
     for job in [job for job, repeat in tx.repeats.items() if repeat.is_open]:
-        _follow(tx, job, world)
+        _follow(tx, job)
 
 
 def note_answer(
-    tx: Transaction, job: JobId, again: JobId | None, refused: str = ""
+    tx: RecordChanges, job: JobId, again: JobId | None, refused: str = ""
 ) -> None:
     """Record the lead's answer, unless the second job is known already."""
     repeat = tx.repeats.get(job)
@@ -71,29 +69,27 @@ def _lost(burst: Burst, world: World) -> Iterator[JobView]:
     A live burst has no job that ran elsewhere. A burst that has ended still has the
     jobs that waited for it, which may have run anywhere since.
     """
-    assert world.lead is not None
+    shown = world.read_lead().jobs
     jobs = burst.jobs if burst.live else burst.started
-    for job in sorted(jobs & world.lead.jobs.keys()):
-        view = world.lead.jobs[job]
+    for job in sorted(jobs & shown.keys()):
+        view = shown[job]
         # Only after its end: the shells on its other nodes are killed first.
         if view.state is JobState.INACTIVE and view.lost_node:
             yield view
 
 
-def _is_wanted(
-    view: JobView, tx: Transaction, world: World, settings: Settings
-) -> bool:
+def _is_wanted(view: JobView, tx: Transaction) -> bool:
     own = view.preferences.requeue
     if own is not None:
         return own
-    rule = JobRules(world, settings, tx.now).rule(view)
+    rule = JobRules(tx.world, tx.settings, tx.now).rule(view)
     return rule is not None and rule.requeue
 
 
-def _record(tx: Transaction, view: JobView, world: World) -> None:
+def _record(tx: Transaction, view: JobView) -> None:
     losses = view.preferences.losses + 1
     refused = _TOO_OFTEN if losses > MOST_REPEATS else ""
-    if world.identity.may_be_guest(view.userid):
+    if tx.world.identity.may_be_guest(view.userid):
         refused = _OF_GUEST
     hold = tx.holds.get(view.id)
     urgency = hold.urgency if hold else view.urgency
@@ -110,20 +106,19 @@ def _record(tx: Transaction, view: JobView, world: World) -> None:
         del tx.repeats[job]
 
 
-def _follow(tx: Transaction, job: JobId, world: World) -> None:
+def _follow(tx: Transaction, job: JobId) -> None:
     """Record the second job if the lead shows it; else ask the lead for it if due."""
-    assert world.lead is not None
-    name, identity = format_f58(job), world.identity
+    name, identity = format_f58(job), tx.world.identity
     found = (
         other.id
-        for other in world.lead.jobs.values()
+        for other in tx.lead.jobs.values()
         # Any user may write the attribute.
         if other.preferences.repeats == name and not identity.may_be_guest(other.userid)
     )
     again = next(found, None)
     if again is not None:
         note_answer(tx, job, again)
-    elif _is_due(tx.repeats[job], world.lead.online, tx.now):
+    elif _is_due(tx.repeats[job], tx.lead.online, tx.now):
         tx.repeats[job] = msgspec.structs.replace(
             tx.repeats[job], since=tx.now, asked=True
         )

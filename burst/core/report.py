@@ -159,7 +159,8 @@ def _jobs_on(burst: Burst, running: JobsByRank) -> AbstractSet[JobId]:
     """Return the jobs that are assigned to a burst or run on it."""
     if not burst.live:
         return burst.jobs
-    return burst.jobs.union(*(running.get(rank, ()) for rank in burst.lease.ranks))
+    ranks = burst.lease.ranks
+    return set(burst.jobs).union(*(running.get(rank, ()) for rank in ranks))
 
 
 def find_isolated(records: Records, name: str) -> Burst | None:

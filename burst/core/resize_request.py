@@ -7,14 +7,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from burst.config import Settings
 from burst.core.plan.capacity import job_nodes
 from burst.core.plan.growth import free_above, growing, growth_portion, with_ranks
 from burst.core.plan.plan_demands import plan_context
-from burst.core.records import Records, Transaction
+from burst.core.records import Transaction
 from burst.core.resizing import begin_growth, begin_shrink, give_back
-from burst.core.tick import TickResult, result_of
-from burst.core.world import World
 from burst.core.worth.accounts import keep_accounts
 from burst.errors import BurstError
 from burst.model.burst import Burst, BurstId, State
@@ -44,21 +41,14 @@ class ResizeAnswer(NamedTuple):
     """One sentence for a person."""
 
 
-def resize_burst(
-    records: Records,
-    world: World,
-    settings: Settings,
-    wanted: WantedSize,
-    now: float,
-) -> tuple[TickResult, ResizeAnswer]:
+def resize_burst(tx: Transaction, wanted: WantedSize) -> ResizeAnswer:
     """Grow or shrink an online burst to a number of nodes, within its rank slot.
 
     What runs on nodes that leave continues to its end. A request for the number of
     nodes before a growth that is under way undoes that growth. A repeated request
     changes nothing. Raises BurstError with the reason for a refusal, and Unreadable.
     """
-    tx = Transaction(records, now)
-    burst, nodes, note = _find(records, world, wanted.burst), wanted.nodes, wanted.note
+    burst, nodes, note = _find(tx, wanted.burst), wanted.nodes, wanted.note
     before = burst.resize.before if burst.resize else burst.lease.nodes
     target = burst.resize.nodes if burst.resize else burst.lease.nodes
     if nodes < 1:
@@ -79,20 +69,20 @@ def resize_burst(
             "ask again once it has; burst status shows that",
         )
     elif nodes < before:
-        _check_shrink(tx, burst, nodes, world)
+        _check_shrink(tx, burst, nodes)
         begin_shrink(tx, burst, nodes, note, requested=True)
     else:
-        more = _find_further(tx, burst, nodes - before, world, settings)
-        larger = with_ranks(burst.lease, more, world.identity)
+        more = _find_further(tx, burst, nodes - before)
+        larger = with_ranks(burst.lease, more, tx.world.identity)
         begin_growth(tx, larger, note, requested=True)
-    keep_accounts(tx, world, settings)
-    return result_of(tx), ResizeAnswer(burst.id, before, nodes, text)
+    keep_accounts(tx)
+    return ResizeAnswer(burst.id, before, nodes, text)
 
 
-def _find(records: Records, world: World, burst_id: str) -> Burst:
+def _find(tx: Transaction, burst_id: str) -> Burst:
     """Return the burst if it can be resized now. Raises BurstError, Unreadable."""
-    world.read_lead()
-    burst = records.find(burst_id)
+    tx.world.read_lead()
+    burst = tx.find(burst_id)
     provider = burst.lease.provider
     if burst.lease.isolated is not None:
         raise BurstError(
@@ -104,7 +94,7 @@ def _find(records: Records, world: World, burst_id: str) -> Burst:
             f"{burst.id} is {burst.shown_state}; only an online burst can be resized",
             f"burst explain {burst.id}",
         )
-    if provider not in world.resizable:
+    if provider not in tx.world.resizable:
         raise BurstError(
             f"provider {provider} cannot resize its bursts",
             "burst request makes another burst, burst down ends one",
@@ -112,7 +102,7 @@ def _find(records: Records, world: World, burst_id: str) -> Burst:
     return burst
 
 
-def _check_shrink(tx: Transaction, burst: Burst, nodes: int, world: World) -> None:
+def _check_shrink(tx: Transaction, burst: Burst, nodes: int) -> None:
     """Raise BurstError if the shrink would leave nothing of use.
 
     That is if none of the nodes that stay ever joined, or if a job that is about to
@@ -123,11 +113,10 @@ def _check_shrink(tx: Transaction, burst: Burst, nodes: int, world: World) -> No
             f"none of the first {nodes} nodes of {burst.id} ever joined",
             f"burst down {burst.id} ends it",
         )
-    lead, leaving = world.lead, frozenset(burst.lease.ranks[nodes:])
-    assert lead is not None
+    lead, leaving = tx.lead, frozenset(burst.lease.ranks[nodes:])
     without = msgspec.structs.replace(lead, excluded=lead.excluded | leaving)
     bursts_of = tx.bursts_by_job()
-    for job in sorted(burst.jobs - burst.started):
+    for job in sorted(burst.unstarted):
         view, its = lead.jobs.get(job), bursts_of.get(job, [])
         if view is None or view.request is None or view.state not in PENDING:
             continue
@@ -138,16 +127,13 @@ def _check_shrink(tx: Transaction, burst: Burst, nodes: int, world: World) -> No
             )
 
 
-def _find_further(
-    tx: Transaction, burst: Burst, more: int, world: World, settings: Settings
-) -> list[int]:
+def _find_further(tx: Transaction, burst: Burst, more: int) -> list[int]:
     """Return the ranks by which a burst can grow. Raises BurstError with the reason."""
-    assert world.lead is not None
-    if world.rents_nothing:
+    if tx.world.rents_nothing:
         raise BurstError(
             "the daemon stops, or its lead: no nodes are added", "start it again"
         )
-    found = free_above(burst, world.slots, tx, world.lead)
+    found = free_above(burst, tx.world.slots, tx, tx.lead)
     if len(found) < more:
         raise BurstError(
             f"the rank slot of {burst.id} has {len(found)} free ranks above it,"
@@ -155,8 +141,8 @@ def _find_further(
             "burst request makes another burst in another slot; burst lead add-slot"
             " adds ranks",
         )
-    plan = plan_context(tx, world, settings, tx.now)
-    source = growing(burst, plan.catalog, settings.deadlines, tx.now)
+    plan = plan_context(tx, tx.world, tx.settings, tx.now)
+    source = growing(burst, plan.catalog, tx.settings.deadlines, tx.now)
     why = plan.why_not_so_much(source, growth_portion(burst, more, charged=True))
     if why:
         raise BurstError(

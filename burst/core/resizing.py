@@ -20,7 +20,7 @@ from functools import partial
 
 import msgspec
 
-from burst.config import LimitSettings, Settings
+from burst.config import Settings
 from burst.core.actions import DrainBurst, ResizeBurst, UndrainBurst
 from burst.core.cost import idle_limit
 from burst.core.event_changes import size_context
@@ -42,7 +42,6 @@ from burst.core.world import World
 from burst.model.burst import Burst, BurstId, Lease
 from burst.model.decision import count_nodes
 from burst.model.fsd import format_fsd
-from burst.model.lead import LeadView
 from burst.model.ranks import format_idset
 from burst.provider import BurstStatus, Phase
 
@@ -74,16 +73,13 @@ def begin_shrink(
     tx.record(burst.id, "shrink", size_context(burst, lease, **facts))
 
 
-def act_on_resize(
-    tx: Transaction, burst: Burst, world: World, settings: Settings
-) -> None:
+def act_on_resize(tx: Transaction, burst: Burst) -> None:
     """Do what is due for an online burst that is growing or shrinking."""
-    assert world.lead is not None
     if burst.coming:
-        _grow(tx, burst, world, settings)
+        _grow(tx, burst)
         burst = tx.bursts[burst.id]
     if burst.leaving:
-        _shrink(tx, burst, world, settings)
+        _shrink(tx, burst)
 
 
 def growth_limit(burst: Burst, settings: Settings) -> float:
@@ -112,27 +108,26 @@ def describe_resize(burst: Burst, world: World) -> str:
     return f"{text}: {why}" if why else text
 
 
-def _grow(tx: Transaction, burst: Burst, world: World, settings: Settings) -> None:
-    lead, resize, lease = world.lead, burst.resize, burst.lease
-    assert lead is not None
+def _grow(tx: Transaction, burst: Burst) -> None:
+    lead, resize, lease = tx.lead, burst.resize, burst.lease
     assert resize is not None
-    limit = growth_limit(burst, settings)
+    limit = growth_limit(burst, tx.settings)
     if lead.online.issuperset(burst.coming):
         online = format_idset(burst.expected.union(burst.coming))
         facts = {"nodes": lease.nodes, "note": resize.why, "online": online}
         context = size_context(burst, lease, **facts, growth_failed=False)
         tx.record(burst.id, "grown", context)
-    elif not resize.requested and not burst.jobs - burst.started:
+    elif not resize.requested and not burst.unstarted:
         give_back(tx, burst, _NOT_NEEDED)
-    elif resize.since < world.identity.moved:
+    elif resize.since < tx.world.identity.moved:
         give_back(tx, burst, _LEAD_MOVED)
-    elif why := _why_failed(burst, world):
-        _fail(tx, burst, why, world, settings.limits)
+    elif why := _why_failed(tx, burst):
+        _fail(tx, burst, why)
     elif tx.now - resize.since > limit:
-        words = provider_message(burst, world) or "its provider does not say why"
+        words = provider_message(burst, tx.world) or "its provider does not say why"
         late = f"the added nodes were not online within {format_fsd(limit)}: {words}"
-        _fail(tx, burst, late, world, settings.limits)
-    elif not world.rents_nothing and may_resize(tx, burst, world):
+        _fail(tx, burst, late)
+    elif not tx.world.rents_nothing and may_resize(tx, burst):
         tx.actions.append(ResizeBurst(burst.id))
 
 
@@ -142,34 +137,32 @@ def give_back(tx: Transaction, burst: Burst, why: str) -> None:
     begin_shrink(tx, burst, burst.resize.before, why)
 
 
-def fail_growth(tx: Transaction, burst: Burst, why: str, limits: LimitSettings) -> None:
+def fail_growth(tx: Transaction, burst: Burst, why: str) -> None:
     """Undo a growth, and set the offer aside for bursts of that many nodes or more.
 
     The cause may concern only this burst, such as a Job that Kueue has labelled. So
     from then on jobs get further bursts, as if this one could not grow.
     """
-    tx.cool_down(burst, why, limits, len(burst.coming))
+    tx.cool_down(burst, why, len(burst.coming))
     give_back(tx, msgspec.structs.replace(burst, growth_failed=True), why)
 
 
-def _fail(
-    tx: Transaction, burst: Burst, why: str, world: World, limits: LimitSettings
-) -> None:
+def _fail(tx: Transaction, burst: Burst, why: str) -> None:
     """Undo a growth that failed or is late.
 
     If the lead was started again meanwhile, that has ended followers that were coming
     up, and the failure does not count against the offer.
     """
     assert burst.resize is not None
-    if burst.resize.since < world.identity.started:
+    if burst.resize.since < tx.world.identity.started:
         give_back(tx, burst, _LEAD_ANEW)
     else:
-        fail_growth(tx, burst, why, limits)
+        fail_growth(tx, burst, why)
 
 
-def _why_failed(burst: Burst, world: World) -> str:
+def _why_failed(tx: Transaction, burst: Burst) -> str:
     """Return why a growth has failed according to the provider; empty if it has not."""
-    status = _listed_since_call(burst, world)
+    status = _listed_since_call(tx, burst)
     if status is None or status.phase is not Phase.FAILED:
         return ""
     if failed_before(burst, status):
@@ -177,43 +170,39 @@ def _why_failed(burst: Burst, world: World) -> str:
     return status.why or "the provider reports a failure"
 
 
-def _shrink(tx: Transaction, burst: Burst, world: World, settings: Settings) -> None:
-    resize, lead = burst.resize, world.lead
+def _shrink(tx: Transaction, burst: Burst) -> None:
+    resize, lead = burst.resize, tx.lead
     assert resize is not None
-    assert lead is not None
-    ranks = _leaving_ranks(burst, world)
+    ranks = _leaving_ranks(burst, tx.world)
     drain = DrainBurst(ranks, f"{DRAIN_TAG}{burst.id} shrinks")
-    empty = partial(
-        drain_until_empty, tx, lead, drain, settings.deadlines, resize.since
-    )
+    empty = partial(drain_until_empty, tx, drain, resize.since)
     if resize.called is None:
         if not empty():
-            note = f"shrink: {why_in_use(burst, ranks, world)}"
-            report_overdue(tx, burst, settings.deadlines.drain, note, resize.since)
+            note = f"shrink: {why_in_use(burst, ranks, tx.world)}"
+            report_overdue(tx, burst, tx.settings.deadlines.drain, note, resize.since)
             return
         burst = tx.record(burst.id, "shrink-start", {"ranks": format_idset(ranks)})
-    elif _is_gone(burst, world) and not ranks & lead.online:
-        _end_shrink(tx, burst, ranks, lead)
+    elif _is_gone(tx, burst) and not ranks & lead.online:
+        _end_shrink(tx, burst, ranks)
         return
     elif not empty():
         return
-    if may_resize(tx, burst, world):
+    if may_resize(tx, burst):
         tx.actions.append(ResizeBurst(burst.id))
     assert burst.resize is not None
-    words = provider_message(burst, world) or "the provider is still deleting the nodes"
-    note = f"shrink: {words}"
+    words = provider_message(burst, tx.world)
+    note = f"shrink: {words or 'the provider is still deleting the nodes'}"
     since = burst.resize.called or tx.now
-    report_overdue(tx, burst, settings.deadlines.reap, note, since)
+    report_overdue(tx, burst, tx.settings.deadlines.reap, note, since)
 
 
-def _end_shrink(
-    tx: Transaction, burst: Burst, ranks: frozenset[int], lead: LeadView
-) -> None:
+def _end_shrink(tx: Transaction, burst: Burst, ranks: frozenset[int]) -> None:
     """Undrain the ranks that left; once that is done, end their lease.
 
     A drain outlives the broker. If a person has replaced the drain, theirs stays.
     """
-    ours = {r for r in ranks if lead.drained.get(r, "").startswith(DRAIN_TAG)}
+    drained = tx.lead.drained
+    ours = {r for r in ranks if drained.get(r, "").startswith(DRAIN_TAG)}
     if ours:
         tx.actions.append(UndrainBurst(burst.id, frozenset(ours)))
         return
@@ -226,9 +215,9 @@ def _end_shrink(
     tx.record(burst.id, "shrunk", size_context(burst, lease, **facts))
 
 
-def _is_gone(burst: Burst, world: World) -> bool:
+def _is_gone(tx: Transaction, burst: Burst) -> bool:
     """Tell whether the provider lists none of the followers that leave any more."""
-    status = _listed_since_call(burst, world)
+    status = _listed_since_call(tx, burst)
     if status is None:
         return False
     assert burst.resize is not None
@@ -236,9 +225,9 @@ def _is_gone(burst: Burst, world: World) -> bool:
     return left.isdisjoint(follower.host for follower in status.followers)
 
 
-def _listed_since_call(burst: Burst, world: World) -> BurstStatus | None:
+def _listed_since_call(tx: Transaction, burst: Burst) -> BurstStatus | None:
     """Return the status that was read after `resize` returned; None if not yet read."""
-    status = status_of(burst, world)
+    world, status = tx.world, status_of(burst, tx.world)
     if status is None or not is_resize_taken(burst, world):
         return None
     read_at = world.providers[burst.lease.provider].read_at
@@ -260,12 +249,7 @@ class IdlePart(msgspec.Struct, frozen=True):
 
 
 def shrink_idle(
-    tx: Transaction,
-    before: Mapping[BurstId, IdlePart],
-    world: World,
-    settings: Settings,
-    *,
-    jobs_wait: bool,
+    tx: Transaction, before: Mapping[BurstId, IdlePart], *, jobs_wait: bool
 ) -> Mapping[BurstId, IdlePart]:
     """Shrink bursts whose last nodes are idle for too long; return the idle nodes.
 
@@ -274,14 +258,13 @@ def shrink_idle(
     nodes of a burst count as idle while an assigned job has not started, nor do those
     that a standing minimum needs. A burst of idle nodes alone is taken down instead.
     """
-    lead = world.lead
-    assert lead is not None
+    lead = tx.lead
     found: dict[BurstId, IdlePart] = {}
     for burst in tx.live:
-        waited_for = burst.jobs - burst.started or burst.id in tx.awaited
-        if waited_for or not may_be_resized(burst, world, settings.plan):
+        waited_for = burst.unstarted or burst.id in tx.awaited
+        if waited_for or not may_be_resized(burst, tx.world, tx.settings.plan):
             continue
-        needed = nodes_needed_of(tx, burst, settings, tx.now)
+        needed = nodes_needed_of(tx, burst)
         in_use = lead.in_use.intersection(burst.lease.ranks)
         used = [n for n, rank in enumerate(burst.lease.ranks, 1) if rank in in_use]
         # Up to the last one on which something runs.
@@ -291,7 +274,7 @@ def shrink_idle(
         known = before.get(burst.id, IdlePart(0, tx.now))
         part = IdlePart(max(kept, known.nodes), known.since)
         found[burst.id] = part
-        limit = idle_limit(burst, settings, awaited=jobs_wait)
+        limit = idle_limit(burst, tx.settings, awaited=jobs_wait)
         stays = burst.expected.intersection(burst.lease.ranks[: part.nodes])
         if stays and tx.now - part.since > limit:
             note = f"its last nodes were idle for {format_fsd(limit)}"

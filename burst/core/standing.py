@@ -15,7 +15,7 @@ from burst.config import Settings, StandingNodes
 from burst.config.intervals import parse_hours
 from burst.config.policy import as_tuple
 from burst.core.plan.limits import FurtherUse
-from burst.core.records import ASSIGNABLE, RecordsView, is_usable
+from burst.core.records import ASSIGNABLE, RecordsView, Transaction, is_usable
 from burst.core.worth.rules import minute_of_week
 from burst.model.burst import ISOLATED_STEM, Burst, BurstId, Lease
 from burst.model.decision import count_nodes
@@ -78,9 +78,7 @@ def stands(lease: Lease, settings: Settings, now: float) -> StandingMinimum | No
     return next((each for each in minimums_at(settings, now) if each.has(lease)), None)
 
 
-def nodes_needed_of(
-    records: RecordsView, burst: Burst, settings: Settings, now: float
-) -> int:
+def nodes_needed_of(tx: Transaction, burst: Burst) -> int:
     """Return how many nodes minimums need of a burst that was made for one.
 
     It may be more than the burst has. Only other bursts that were made for minimums can
@@ -90,7 +88,7 @@ def nodes_needed_of(
         return 0
     others = [
         other
-        for other in records.live
+        for other in tx.live
         if is_usable(other) and other.lease.standing and other.id != burst.id
     ]
     return max(
@@ -101,27 +99,23 @@ def nodes_needed_of(
                 for each in others
                 if minimum.has(each.lease)
             )
-            for minimum in minimums_at(settings, now)
+            for minimum in minimums_at(tx.settings, tx.now)
             if minimum.has(burst.lease)
         ),
         default=0,
     )
 
 
-def is_needed(
-    records: RecordsView, burst: Burst, settings: Settings, now: float
-) -> bool:
+def is_needed(tx: Transaction, burst: Burst) -> bool:
     """Tell whether a minimum needs a burst that was made for one."""
-    return nodes_needed_of(records, burst, settings, now) > 0
+    return nodes_needed_of(tx, burst) > 0
 
 
-def describe_renewal(
-    records: RecordsView, burst: BurstId, settings: Settings, now: float
-) -> str:
+def describe_renewal(tx: Transaction, burst: BurstId) -> str:
     """Return a sentence if another burst will replace one that ends; else empty."""
-    known = [records.bursts[burst].lease] if burst in records.bursts else []
-    for minimum in minimums_at(settings, now):
-        if any(map(minimum.has, known)) and minimum.missing(records) > 0:
+    known = [tx.bursts[burst].lease] if burst in tx.bursts else []
+    for minimum in minimums_at(tx.settings, tx.now):
+        if any(map(minimum.has, known)) and minimum.missing(tx) > 0:
             return (
                 f"another burst is made in its place for the standing minimum of"
                 f" {minimum.text()}; to end that, remove it from"

@@ -14,7 +14,6 @@ from collections.abc import Container, Mapping
 
 import msgspec
 
-from burst.config import LimitSettings, Settings
 from burst.core import cooldowns, provider_health
 from burst.core.behaviour import behaviour_of
 from burst.core.event_changes import OUT_OF_REACH
@@ -24,10 +23,10 @@ from burst.core.plan.refusal_cache import RefusalCache
 from burst.core.plan.shortfall import Shortfall
 from burst.core.provider_calls import is_gone
 from burst.core.provider_health import Outcome, Verb
-from burst.core.records import Records, Transaction
+from burst.core.records import RecordChanges, Records, Transaction
 from burst.core.repeats import record_lost_jobs
 from burst.core.resizing import fail_growth
-from burst.core.world import LastCall, World
+from burst.core.world import LastCall
 from burst.model.burst import Burst, State
 from burst.model.event import cut
 from burst.model.fsd import format_fsd
@@ -38,32 +37,29 @@ from burst.model.lead import ALLOCATED, JobState, JobView, LeadView
 _STATE_OF = {Verb.PROVISION: State.PROVISION, Verb.REAP: State.REAP}
 
 
-def sync(
-    tx: Transaction, world: World, settings: Settings, same: Container[JobId] = ()
-) -> None:
+def sync(tx: Transaction, same: Container[JobId] = ()) -> None:
     """Record what happened, according to providers' answers, ranks and jobs.
 
     `same` are jobs that have not changed, nor have their holds: nothing is recorded
     about these.
     """
-    limits = settings.limits
-    postpone(tx, world.unread)
-    for name in tx.health.keys() & settings.providers.keys():
-        table = settings.providers[name]
+    postpone(tx, tx.world.unread)
+    for name in tx.health.keys() & tx.settings.providers.keys():
+        table = tx.settings.providers[name]
         tx.set_health(name, cooldowns.forget_other_table(tx.health[name], table))
-    take_answers(tx, world, limits)
+    take_answers(tx)
     for known in list(tx.bursts.values()):
-        burst = _check_reach(tx, known, world) if known.live else known
+        burst = _check_reach(tx, known) if known.live else known
         if burst.live and not burst.quarantined:
-            behaviour_of(burst).record_states(tx, burst, world, settings)
-    if world.lead is None:
+            behaviour_of(burst).record_states(tx, burst)
+    if tx.world.lead is None:
         return
-    assign_started_jobs(tx, world.lead)
-    record_lost_jobs(tx, world, settings)
+    assign_started_jobs(tx)
+    record_lost_jobs(tx)
     for burst in list(tx.bursts.values()):
         if not burst.quarantined:
-            behaviour_of(burst).record_jobs(tx, burst, world.lead, settings)
-    _record_holds(tx, world.lead.jobs, same)
+            behaviour_of(burst).record_jobs(tx, burst)
+    _record_holds(tx, tx.lead.jobs, same)
 
 
 def with_holds(records: Records, lead: LeadView, now: float) -> Records:
@@ -71,27 +67,27 @@ def with_holds(records: Records, lead: LeadView, now: float) -> Records:
 
     That is for a lead without a daemon: jobs were submitted held, or ended, meanwhile.
     """
-    tx = Transaction(records, now)
+    tx = RecordChanges(records, now)
     _record_holds(tx, lead.jobs, ())
     return tx.result()
 
 
-def take_answers(tx: Transaction, world: World, limits: LimitSettings) -> None:
+def take_answers(tx: Transaction) -> None:
     """Record what the answers of providers mean for them and for their bursts."""
-    for answer in world.answered:
+    for answer in tx.world.answered:
         health = provider_health.after_answer(
-            tx.health_of(answer.provider), answer, limits, tx.now
+            tx.health_of(answer.provider), answer, tx.settings.limits, tx.now
         )
         tx.set_health(answer.provider, health)
         if answer.burst is not None and answer.burst in tx.bursts:
             burst = tx.bursts[answer.burst]
-            _apply_answer(tx, burst, world, limits)
+            _apply_answer(tx, burst)
 
 
-def _check_reach(tx: Transaction, burst: Burst, world: World) -> Burst:
+def _check_reach(tx: Transaction, burst: Burst) -> Burst:
     """Quarantine a burst while its provider cannot reach it, unless it is gone."""
-    why = why_out_of_reach(burst.lease, world.places)
-    if why and not burst.quarantined and not is_gone(burst, world):
+    why = why_out_of_reach(burst.lease, tx.world.places)
+    if why and not burst.quarantined and not is_gone(burst, tx.world):
         tx.quarantine(burst.id, why, OUT_OF_REACH)
     elif not why and burst.out_of_reach:
         note = "its provider is set to the place where it was made"
@@ -100,7 +96,7 @@ def _check_reach(tx: Transaction, burst: Burst, world: World) -> Burst:
 
 
 def _record_holds(
-    tx: Transaction, jobs: Mapping[JobId, JobView], same: Container[JobId]
+    tx: RecordChanges, jobs: Mapping[JobId, JobView], same: Container[JobId]
 ) -> None:
     for view in jobs.values():
         if view.held_at_submit and view.preferences.urgency:
@@ -109,19 +105,17 @@ def _record_holds(
         _record_hold(tx, job, tx.holds[job], jobs.get(job))
 
 
-def _apply_answer(
-    tx: Transaction, burst: Burst, world: World, limits: LimitSettings
-) -> None:
+def _apply_answer(tx: Transaction, burst: Burst) -> None:
     """Record what the provider's answer means for a burst."""
-    call = world.calls[burst.id]
+    call = tx.world.calls[burst.id]
     if call.verb is Verb.RESIZE:
-        _apply_resize(tx, burst, call, limits)
+        _apply_resize(tx, burst, call)
         return
     is_provision = call.verb is Verb.PROVISION
     if is_provision and call.outcome is Outcome.CAPACITY:
-        tx.cool_down(burst, call.note, limits, burst.lease.nodes, call.offers)
+        tx.cool_down(burst, call.note, burst.lease.nodes, call.offers)
     elif is_provision and call.outcome is Outcome.SPEC:
-        tx.refuse_spec(burst, call.note, limits, by_rule=call.by_rule)
+        tx.refuse_spec(burst, call.note, by_rule=call.by_rule)
     if call.outcome in provider_health.WORKS or burst.quarantined:
         return
     if is_provision and call.outcome in provider_health.ENDS_BURST:
@@ -130,9 +124,7 @@ def _apply_answer(
         _record_retry(tx, burst, call)
 
 
-def _apply_resize(
-    tx: Transaction, burst: Burst, call: LastCall, limits: LimitSettings
-) -> None:
+def _apply_resize(tx: Transaction, burst: Burst, call: LastCall) -> None:
     """Record what the answer to `resize` means for a burst.
 
     A growth that the provider cannot make is undone; all else is tried again.
@@ -144,7 +136,7 @@ def _apply_resize(
         return  # the call was for another size
     final = call.outcome in (*provider_health.ENDS_BURST, Outcome.NOT_FOUND)
     if final and burst.coming:
-        fail_growth(tx, burst, call.note, limits)
+        fail_growth(tx, burst, call.note)
     else:
         _record_retry(tx, burst, call)
 
@@ -166,7 +158,7 @@ def _record_retry(tx: Transaction, burst: Burst, call: LastCall) -> None:
         tx.record(burst.id, "retry", context)
 
 
-def _adopt_hold(tx: Transaction, view: JobView) -> None:
+def _adopt_hold(tx: RecordChanges, view: JobView) -> None:
     """Record a job that `flux submit --burst` submitted held as held by the daemon.
 
     When it is released, it gets the urgency that its user asked for, at most the
@@ -178,7 +170,9 @@ def _adopt_hold(tx: Transaction, view: JobView) -> None:
         tx.holds[view.id] = Hold(urgency=urgency, state=HoldState.HELD, since=tx.now)
 
 
-def _record_hold(tx: Transaction, job: JobId, hold: Hold, view: JobView | None) -> None:
+def _record_hold(
+    tx: RecordChanges, job: JobId, hold: Hold, view: JobView | None
+) -> None:
     """Record whether a hold or release took effect, or the user changed the urgency."""
     if view is None or view.state is JobState.INACTIVE:
         del tx.holds[job]
@@ -199,7 +193,7 @@ def _record_hold(tx: Transaction, job: JobId, hold: Hold, view: JobView | None) 
         _learn_urgency(tx, job, view.urgency)
 
 
-def _learn_urgency(tx: Transaction, job: JobId, urgency: int) -> None:
+def _learn_urgency(tx: RecordChanges, job: JobId, urgency: int) -> None:
     """Keep the urgency that the user gave to a job that the daemon released.
 
     The job gets it back if it has to be held again.
@@ -220,7 +214,7 @@ def _is_changed_by_user(hold: Hold, urgency: int) -> bool:
     return hold.state is HoldState.RELEASED and urgency == 0
 
 
-def postpone(tx: Transaction, seconds: float) -> None:
+def postpone(tx: RecordChanges, seconds: float) -> None:
     """Move the start of each wait by the seconds in which the lead was not read.
 
     Nothing is changed if the number of seconds is not known (infinity).

@@ -9,19 +9,16 @@ ends with the job.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
 
-from burst.config import Settings
 from burst.core.actions import CancelJob
 from burst.core.burst_actions import take_down
 from burst.core.burst_requests import describe_request
 from burst.core.isolated.decision import lost_isolated_jobs
 from burst.core.plan.demands import Demand, Plan
 from burst.core.plan.plan_demands import plan_demands, record_proposal
-from burst.core.records import Records, Transaction, is_usable
-from burst.core.tick import TickResult, result_of
+from burst.core.records import RecordChanges, Transaction, is_usable
 from burst.core.world import World
 from burst.core.worth.accounts import keep_accounts
 from burst.model.burst import NOT_HELD, Burst, Isolated, State, Tag
@@ -43,37 +40,30 @@ class IsolatedJobs(msgspec.Struct, frozen=True, kw_only=True):
     image: str = ""
     """The container image of the nodes; empty for that of the provider."""
 
-    def start(
-        self,
-        records: Records,
-        world: World,
-        settings: Settings,
-        waiting: Collection[JobId],
-        now: float,
-    ) -> tuple[TickResult, str]:
-        """Plan bursts; also return why a job that the limit allows has no burst.
+    def start(self, tx: Transaction, waiting: Collection[JobId]) -> str:
+        """Plan bursts; return why a job that the limit allows has no burst.
 
         `waiting` is what `jobs_without_bursts` returned. Jobs get bursts in Flux's
         order. If the limit does not allow a job now, the jobs after it wait, too; a job
         that needs more nodes than `nodes` is skipped. Raises Unreadable.
         """
-        lead = world.read_lead()
-        tx = Transaction(records, now)
+        jobs = tx.lead.jobs
         room = self.nodes - sum(
-            burst.lease.nodes for burst in records.live if burst.lease.tag == self.tag
+            burst.lease.nodes for burst in tx.live if burst.lease.tag == self.tag
         )
-        wanted = _Wanted(lead, waiting, room, self._largest(world))
-        demands = self._demands(records, wanted)
+        there = [jobs[job] for job in waiting if job in jobs]
+        in_order = sorted(there, key=lambda job: (-job.later_urgency, job.id))
+        demands = self._demands(tx, in_order, room)
         if not demands:
-            return result_of(tx), ""
-        plan = plan_demands(tx, world, settings, demands)
+            return ""
+        plan = plan_demands(tx, tx.world, tx.settings, demands)
         for proposal in plan.proposals:
             # A job that asks for cores only may take more nodes than was assumed.
             room -= proposal.lease.nodes
             if room >= 0:
-                record_proposal(tx, proposal, world)
-        keep_accounts(tx, world, settings)
-        return result_of(tx), _refusal(plan, demands)
+                record_proposal(tx, proposal, tx.world)
+        keep_accounts(tx)
+        return _refusal(plan, demands)
 
     def _largest(self, world: World) -> int:
         """Return the most nodes that an isolated burst may have."""
@@ -85,27 +75,30 @@ class IsolatedJobs(msgspec.Struct, frozen=True, kw_only=True):
         )
         return max(sizes, default=0)
 
-    def _demands(self, records: Records, wanted: _Wanted) -> list[Demand]:
-        """Return the demands of jobs that the limit allows now.
+    def _demands(
+        self, tx: Transaction, in_order: Sequence[JobView], room: int
+    ) -> list[Demand]:
+        """Return the demands of jobs that the limit allows now: `room` nodes.
 
-        Jobs larger than any burst are included, so that their refusal is reported.
+        `in_order` are the jobs in Flux's order. Jobs larger than any burst are
+        included, so that their refusal is reported.
         """
         elsewhere = {
             job
-            for burst in records.bursts.values()
+            for burst in tx.bursts.values()
             if burst.live or burst.may_have_run
             for job in burst.jobs
         }
-        elsewhere |= lost_isolated_jobs(records).keys()
-        room, found = wanted.room, []
-        for job in wanted.in_order():
+        elsewhere |= lost_isolated_jobs(tx).keys()
+        largest, found = self._largest(tx.world), []
+        for job in in_order:
             if job.state is not JobState.SCHED or job.id in elsewhere:
                 continue
             assert job.request is not None  # otherwise its decision would be another
             nodes = max(1, job.request.nodes)
             if nodes > self.nodes:
                 continue
-            if nodes <= wanted.largest:
+            if nodes <= largest:
                 if nodes > room:
                     break
                 room -= nodes
@@ -129,21 +122,6 @@ class IsolatedJobs(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class _Wanted(NamedTuple):
-    """The jobs that want bursts, and how large these may be."""
-
-    lead: LeadView
-    waiting: Collection[JobId]
-    room: int
-    largest: int
-
-    def in_order(self) -> list[JobView]:
-        """Return the waiting jobs that the lead shows, in Flux's order."""
-        jobs = self.lead.jobs
-        there = [jobs[job] for job in self.waiting if job in jobs]
-        return sorted(there, key=lambda job: (-job.later_urgency, job.id))
-
-
 def jobs_without_bursts(
     lead: LeadView, tag: Tag, decisions: Mapping[JobId, Decision]
 ) -> tuple[JobId, ...]:
@@ -161,17 +139,14 @@ def jobs_without_bursts(
     )
 
 
-def end_tag(
-    records: Records, world: World, tag: Tag, note: str, now: float
-) -> TickResult:
+def end_tag(tx: Transaction, tag: Tag, note: str) -> None:
     """Take down all bursts with a tag, and cancel its waiting jobs.
 
     What runs continues to its end, also in an isolated burst, whose job the lead shows
     as waiting: that job ends with the burst. Raises Unreadable.
     """
-    jobs = world.read_lead().jobs
-    tx = Transaction(records, now)
-    for burst in records.live:
+    jobs = tx.lead.jobs
+    for burst in tx.live:
         if burst.lease.tag == tag:
             _end_burst(tx, burst, note)
     elsewhere = {
@@ -184,10 +159,9 @@ def end_tag(
         for job in jobs.values()
         if job.state in PENDING and job.tag == tag and job.id not in elsewhere
     ]
-    return result_of(tx)
 
 
-def _end_burst(tx: Transaction, burst: Burst, note: str) -> None:
+def _end_burst(tx: RecordChanges, burst: Burst, note: str) -> None:
     """Take a burst down, except an isolated one that is online and runs its job."""
     if burst.lease.isolated is None:
         take_down(tx, burst, note)

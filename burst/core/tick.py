@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -26,7 +26,7 @@ from burst.core.plan.refusal_cache import (
 )
 from burst.core.plan.refusal_inputs import refusal_inputs
 from burst.core.plan.shortfall import update_shortfalls
-from burst.core.records import Records, Transaction
+from burst.core.records import RecordChanges, Records, Transaction
 from burst.core.resizing import begin_growth, shrink_idle
 from burst.core.select.assignments import (
     end_late_bursts,
@@ -82,21 +82,12 @@ class TickResult(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def result_of(tx: Transaction) -> TickResult:
+def result_of(tx: RecordChanges) -> TickResult:
     """Return the records, events and actions of a transaction, without decisions."""
     return TickResult(
         records=tx.result(),
         events=tuple(tx.events),
         actions=tuple(tx.actions),
-    )
-
-
-def joined(results: Sequence[TickResult]) -> TickResult:
-    """Return several results as one; each was made from the records of the previous."""
-    return TickResult(
-        records=results[-1].records,
-        events=tuple(event for result in results for event in result.events),
-        actions=tuple(action for result in results for action in result.actions),
     )
 
 
@@ -112,21 +103,21 @@ def run_tick(
     `cache` comes from the previous tick. Its refusals save work and change no decision;
     without it, jobs that lack a part of their nodes begin their wait anew.
     """
-    tx = Transaction(records, now)
+    tx = Transaction(records, world, settings, now)
     if cache is not None:
         cache = postponed(cache, world.unread, now)
     same = unchanged_jobs_refusals(cache, records, world.lead)
-    sync(tx, world, settings, same)
+    sync(tx, same)
     decided: JobDecisions | None = None
     if world.lead is not None:
         decided = _decide_on_jobs(tx, world, settings, cache, same)
     for burst in list(tx.bursts.values()):
         # A burst that was planned in this tick has its provider call already.
         if burst.id in records.bursts and not burst.quarantined:
-            act_on_burst(tx, burst, world, settings)
+            act_on_burst(tx, burst)
     if world.lead is not None:
-        undrain_free_ranks(tx, world)
-    keep_accounts(tx, world, settings)
+        undrain_free_ranks(tx)
+    keep_accounts(tx)
     tx.times = learnt(tx.times, tx.events, tx.bursts, tx.unreadable)
     _drop_oldest(tx)
     made = result_of(tx)
@@ -156,16 +147,16 @@ def free_unused(
     on record. Unless it is `stored`, isolated bursts stay, as the results of their jobs
     would be lost.
     """
-    tx = Transaction(records, now)
-    sync(tx, world, settings, {})
+    tx = Transaction(records, world, settings, now)
+    sync(tx, {})
     if world.lead is not None and world.halt is not None:
         end_unreleased(tx, world.lead, world.halt, settings.deadlines.release)
     for burst in list(tx.bursts.values()):
         # A new one would be on record as provisioned, and its provider is not called.
         stays = burst.lease.isolated and (not stored or burst.state is State.NEW)
         if not (burst.quarantined or stays):
-            act_on_burst(tx, burst, world, settings)
-    keep_accounts(tx, world, settings)
+            act_on_burst(tx, burst)
+    keep_accounts(tx)
     tx.actions = [action for action in tx.actions if isinstance(action, FREEING)]
     return result_of(tx)
 
@@ -174,8 +165,8 @@ def record_answers(
     records: Records, world: World, settings: Settings, now: float
 ) -> TickResult:
     """Record the answers of providers, and nothing else that was read."""
-    tx = Transaction(records, now)
-    take_answers(tx, world, settings.limits)
+    tx = Transaction(records, world, settings, now)
+    take_answers(tx)
     tx.actions.clear()
     return result_of(tx)
 
@@ -189,7 +180,7 @@ def _decide_on_jobs(
 ) -> JobDecisions:
     """Decide on each pending job; record new bursts, and hold or release jobs."""
     assert world.lead is not None
-    end_late_bursts(tx, world, settings.limits)
+    end_late_bursts(tx, world)
     expire_assignments(tx, world)
     rules = JobRules(world, settings, tx.now)
     inputs = refusal_inputs(tx, world, settings, rules.rules)
@@ -223,8 +214,6 @@ def _decide_on_jobs(
         idle_parts=shrink_idle(
             tx,
             standing.idle_parts,
-            world,
-            settings,
             jobs_wait=_may_have_nodes_later(plan, standing.decisions, fresh),
         ),
     )

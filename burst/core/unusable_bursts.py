@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import msgspec
 
-from burst.config import LimitSettings
 from burst.core import cooldowns
 from burst.core.actions import UndrainRanks
 from burst.core.observation import ranks_of
@@ -27,7 +26,6 @@ from burst.model.burst import Burst, Result, State
 from burst.model.confinement import LENT
 from burst.model.decision import name_ranks
 from burst.model.flux_drain import flux_drain
-from burst.model.lead import LeadView
 from burst.model.ranks import format_idset
 
 
@@ -45,8 +43,7 @@ def find_flux_drain(burst: Burst, world: World) -> DrainFound | None:
     If there are several reasons, one from before the start of jobs is preferred: it
     tells most about the nodes.
     """
-    lead = world.lead
-    assert lead is not None
+    lead = world.read_lead()
     found = {
         rank: (drain, lead.drained[rank])
         for rank in ranks_of(burst, world) & lead.drained.keys()
@@ -61,37 +58,34 @@ def find_flux_drain(burst: Burst, world: World) -> DrainFound | None:
     return DrainFound(note, drain.before_start)
 
 
-def undrain_free_ranks(tx: Transaction, world: World) -> None:
+def undrain_free_ranks(tx: Transaction) -> None:
     """Undrain lent ranks that Flux drained and that no burst leases any more.
 
     Nothing runs on an offline rank for which Flux could drain it, so such a drain is
     left from a lease that has ended. Ranks of slots that are not declared any more are
     undrained, too, unless a record cannot be read: it may be of a burst on such ranks.
     """
-    lead = world.lead
-    assert lead is not None
+    lead = tx.lead
     away = lead.drained.keys() - lead.online
     ours = {rank for rank in away if flux_drain(lead.drained[rank]) is not None}
     if not ours:
         return
-    known = readable_slots(world.slots, unread_leases(tx))
+    known = readable_slots(tx.world.slots, unread_leases(tx))
     lent = {rank for slot in known for rank in slot.ranks}
     if not unread_leases(tx):
-        lent |= world.identity.properties.get(LENT, frozenset())
+        lent |= tx.world.identity.properties.get(LENT, frozenset())
     leased = {rank for burst in tx.live for rank in burst.lease.ranks}
     if free := ours & lent - leased:
         tx.actions.append(UndrainRanks(frozenset(free)))
 
 
-def count_flux_drain(
-    tx: Transaction, burst: Burst, found: DrainFound, limits: LimitSettings
-) -> None:
+def count_flux_drain(tx: Transaction, burst: Burst, found: DrainFound) -> None:
     """Count a burst whose nodes Flux drained before any job had begun there."""
     if found.before_start:
-        _count(tx, burst, found.note, limits)
+        _count(tx, burst, found.note)
 
 
-def count_failed_soon(tx: Transaction, burst: Burst, limits: LimitSettings) -> None:
+def count_failed_soon(tx: Transaction, burst: Burst) -> None:
     """Count a burst that has failed now, soon after it was online, and served no job.
 
     Soon is within `[limits] cooldown`. Its jobs have to be on record: one may have
@@ -102,26 +96,29 @@ def count_failed_soon(tx: Transaction, burst: Burst, limits: LimitSettings) -> N
     if burst.result not in (Result.FAILED, Result.RECLAIMED):
         return
     online = burst.first("online")
-    if online is not None and tx.now - online < limits.cooldown:
+    if online is not None and tx.now - online < tx.settings.limits.cooldown:
         note = burst.events[-1].context["note"]
-        _count(tx, burst, note, limits)
+        _count(tx, burst, note)
 
 
-def forget_unusable(tx: Transaction, burst: Burst, lead: LeadView) -> None:
+def forget_unusable(tx: Transaction, burst: Burst) -> None:
     """Forget an offer's unusable bursts once a job has begun on a later burst."""
     provider, offer = burst.lease.provider, burst.lease.offer
     health = tx.health_of(provider)
     counted = health.row(FailureKind.UNUSABLE, offer)
     if counted is None or burst.lease.created < counted.at:
         return
-    if any(job in lead.jobs and lead.jobs[job].t_start for job in burst.jobs):
+    jobs = tx.lead.jobs
+    if any(job in jobs and jobs[job].t_start for job in burst.jobs):
         tx.set_health(provider, health.without(FailureKind.UNUSABLE, offer))
 
 
-def _count(tx: Transaction, burst: Burst, why: str, limits: LimitSettings) -> None:
+def _count(tx: Transaction, burst: Burst, why: str) -> None:
     known = tx.health_of(burst.lease.provider)
     row = known.row(FailureKind.UNUSABLE, burst.lease.offer)
     if row is not None and burst.lease.created < row.at:
         return  # one cause may end several bursts that were made before
-    health = cooldowns.count_unusable(known, burst.lease.offer, why, limits, tx.now)
+    health = cooldowns.count_unusable(
+        known, burst.lease.offer, why, tx.settings.limits, tx.now
+    )
     tx.set_health(burst.lease.provider, health)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Literal, NewType
 
 import msgspec
@@ -234,15 +234,12 @@ class Burst(msgspec.Struct, frozen=True, kw_only=True):
     events is bounded, however long the burst lives: see lifecycle."""
     sums: JobSums = JobSums()
     times: Mapping[JobId, JobTimes] = {}
-    """The times of each job in `jobs`."""
+    """The jobs that are assigned to it and are not known to have ended, and when things
+    happened to each."""
     state: State = State.NEW
     since: float = 0.0
     """When it entered the state, in seconds since the epoch."""
     result: Result | None = None
-    jobs: frozenset[JobId] = frozenset()
-    """The jobs that are assigned to it and are not known to have ended."""
-    started: frozenset[JobId] = frozenset()
-    """The jobs in `jobs` that were seen running."""
     joined_ranks: frozenset[int] = frozenset()
     """Ranks that were seen online at least once."""
     expected: frozenset[int] = frozenset()
@@ -298,12 +295,28 @@ class Burst(msgspec.Struct, frozen=True, kw_only=True):
         return next(times, None)
 
     @property
+    def jobs(self) -> Set[JobId]:
+        """The jobs that are assigned to it and are not known to have ended."""
+        return self.times.keys()
+
+    @property
+    def started(self) -> frozenset[JobId]:
+        """The jobs in `jobs` that were seen running."""
+        times = self.times.items()
+        return frozenset(job for job, of in times if of.started is not None)
+
+    @property
+    def unstarted(self) -> frozenset[JobId]:
+        """The jobs in `jobs` that were not seen running."""
+        return frozenset(job for job, of in self.times.items() if of.started is None)
+
+    @property
     def idle_since(self) -> float | None:
         """Since when it is idle; None while a job runs on it or has yet to start on it.
 
         A job whose epilog keeps nodes of it has started, and no longer counts.
         """
-        return None if self.jobs - self.started else self.unused_since
+        return None if self.unstarted else self.unused_since
 
     @property
     def leaving(self) -> tuple[int, ...]:

@@ -18,7 +18,6 @@ from typing import Any
 import msgspec
 
 from burst import log
-from burst.config import Settings
 from burst.core.actions import ReleaseJobs
 from burst.core.burst_actions import next_deadline
 from burst.core.guest_requests import halted
@@ -26,7 +25,7 @@ from burst.core.isolated.behaviour import next_provision
 from burst.core.observation import why_out_of_reach
 from burst.core.orphans import Orphan, find_orphans
 from burst.core.provider_health import ProviderAnswer
-from burst.core.records import Records, Transaction
+from burst.core.records import Transaction
 from burst.core.repeats import note_answer
 from burst.core.tick import (
     TickResult,
@@ -353,15 +352,7 @@ class Engine:
 
     def _keep_repeat(self, job: JobId, again: JobId | None, refused: str) -> None:
         """Have the next tick record the result of submitting a job again."""
-
-        def keep(
-            records: Records, _: World, __: Settings, now: float
-        ) -> tuple[TickResult, None]:
-            tx = Transaction(records, now)
-            note_answer(tx, job, again, refused)
-            return result_of(tx), None
-
-        self.post(keep)
+        self.post(lambda tx: note_answer(tx, job, again, refused))
 
     def stop_provisioning(self) -> None:
         """Make no new bursts from the next tick on, as the daemon deletes all."""
@@ -385,9 +376,12 @@ class Engine:
             # The caller may read the snapshot at once, and must see the change in it.
             self._snapshot = replace(self._snapshot, records=self._records.now)
 
-        self._commands.carry_out(
-            lambda command: command(self._records.now, world, settings, now), act
-        )
+        def decide(command: EngineCommand) -> tuple[TickResult, Any]:
+            tx = Transaction(self._records.now, world, settings, now)
+            answer = command(tx)
+            return result_of(tx), answer
+
+        self._commands.carry_out(decide, act)
         # The tick must not repeat the calls of providers that commands have made.
         calls = {**world.calls, **self._tracker.calls}
         return replace(world, calls=calls, answered=())

@@ -13,14 +13,13 @@ from typing import Any
 from burst import log
 from burst.config import Settings
 from burst.core.burst_requests import keep_minimums
-from burst.core.records import Records
+from burst.core.records import Records, Transaction
 from burst.core.standing import minimums_at
 from burst.core.tick import TickResult
-from burst.core.world import World
 from burst.errors import BurstError
 
-EngineCommand = Callable[[Records, World, Settings, float], tuple[TickResult, Any]]
-"""A request as a pure function: it returns what to do, and the answer to the caller."""
+EngineCommand = Callable[[Transaction], Any]
+"""A request: it changes the records, and returns the answer to its caller."""
 
 
 class EngineCommands:

@@ -8,7 +8,7 @@ command asks that daemon instead.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future
 from typing import Any
 
@@ -16,9 +16,7 @@ import msgspec
 
 from burst.config import ProviderTable, Seconds, Settings
 from burst.core import burst_requests, commands
-from burst.core.records import Records
 from burst.core.report import burst_row
-from burst.core.tick import TickResult
 from burst.errors import BurstError, ConfigError
 from burst.lead import Lead
 from burst.model.burst import Burst, BurstId, State
@@ -97,22 +95,16 @@ class ManualBurst:
             raise BurstError(f"{slot} is leased by {names}", "run-burst --down")
         if provider in session.engine.snapshot.records.health:
             # A person asks for it: a provider that was disabled is tried again.
-            self._post(
-                lambda records, now: commands.enable_provider(records, provider, now)
-            )
+            session.engine.post(lambda tx: commands.enable_provider(tx, provider))
         self._wait_for_offers(provider)
         if not self._in(slot):
             size = nodes or len(self._session.engine.snapshot.world.slots[0].ranks)
             demand = burst_requests.request_nodes(size, provider, slot)
             asked = session.engine.post(
-                lambda records, world, settings, now: (
-                    burst_requests.make_requested_burst(
-                        records, world, settings, demand, now
-                    )
-                )
+                lambda tx: burst_requests.make_requested_burst(tx, demand)
             )
             session.tick(0.0)
-            decision = asked.result(0)
+            decision, _ = asked.result(0)
             if decision.reason is not Reason.PROPOSED:
                 raise BurstError(burst_requests.describe_request(decision, demand))
         return self._in(slot)[0].id
@@ -155,21 +147,15 @@ class ManualBurst:
         session = self._session
         held = commands.held_jobs(session.engine.snapshot.records)
         if held:
-            self._post(lambda records, now: commands.release_jobs(records, held, now))
+            session.engine.post(lambda tx: commands.release_jobs(tx, held))
             session.tick(0.0)
         session.close()
 
     def _ask_down(self, burst_id: str) -> None:
         """Have a burst deleted from the next tick on."""
         note = "taken down by hand"
-        self._post(
-            lambda records, now: commands.take_down_burst(records, burst_id, note, now)
-        )
-
-    def _post(self, change: Callable[[Records, float], TickResult]) -> None:
-        """Have the next tick change the records; nobody waits for an answer."""
         self._session.engine.post(
-            lambda records, _, __, now: (change(records, now), None)
+            lambda tx: commands.take_down_burst(tx, burst_id, note)
         )
 
     def _in(self, slot: str) -> list[Burst]:

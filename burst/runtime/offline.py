@@ -14,7 +14,7 @@ from burst.core.commands import held_jobs, release_jobs
 from burst.core.orphans import Orphan, find_orphans
 from burst.core.plan.slots import find_slots
 from burst.core.provider_health import Outcome, Verb
-from burst.core.records import Records
+from burst.core.records import RecordChanges, Records
 from burst.core.sync import with_holds
 from burst.core.world import ProviderView, World, after_observation
 from burst.errors import BurstError, LeadError, LeadGone, Unreadable
@@ -142,12 +142,14 @@ def release_held_jobs(
     seen = _look(lead, stored)
     records = stored if seen is None else with_holds(stored, seen, now)
     wanted = held_jobs(records) if jobs is None else jobs
-    release_jobs(records, wanted, now, seen)
+    release_jobs(RecordChanges(records, now), wanted, seen)
     failures = lead.release({job: records.holds[job].urgency for job in wanted})
     # Recorded afterwards, unlike in a daemon, as no later tick would try again. A held
     # job that got its urgency back without a record counts as released by its user.
     free = [job for job in wanted if job not in failures]
-    ledger.write(stored, release_jobs(records, free, now, seen).records)
+    tx = RecordChanges(records, now)
+    release_jobs(tx, free, seen)
+    ledger.write(stored, tx.result())
     return free, failures
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as LateError
 
-from burst.config import Settings
 from burst.core import burst_requests, commands, orphans
 from burst.core.burst_requests import MoreNodes, more_nodes, request_for_job
 from burst.core.commands import TakeDown
@@ -17,12 +16,10 @@ from burst.core.guest_requests import (
     request_for_guest,
     take_down_guests,
 )
-from burst.core.records import Records
+from burst.core.records import RecordsView, Transaction
 from burst.core.resize_request import WantedSize, resize_burst
 from burst.core.standing import describe_renewal
 from burst.core.tagged_jobs import IsolatedJobs, end_tag, jobs_without_bursts
-from burst.core.tick import TickResult
-from burst.core.world import World
 from burst.errors import BurstError, Denied, Late, LeadError
 from burst.lead import ServiceRequest
 from burst.model.burst import BurstId, Tag
@@ -116,12 +113,10 @@ class ServiceChanges:
         lead, decisions = snapshot.world.lead, snapshot.decisions
         waiting = jobs_without_bursts(lead, jobs.tag, decisions) if lead else ()
 
-        def command(
-            records: Records, world: World, settings: Settings, now: float
-        ) -> tuple[TickResult, Row]:
-            made, why = jobs.start(records, world, settings, waiting, now)
-            new = sorted(made.records.bursts.keys() - records.bursts.keys())
-            return made, {"bursts": new, "why": why}
+        def command(tx: Transaction) -> Row:
+            before = set(tx.bursts)
+            why = jobs.start(tx, waiting)
+            return {"bursts": sorted(tx.bursts.keys() - before), "why": why}
 
         return self._carry_out(command)
 
@@ -150,18 +145,16 @@ class ServiceChanges:
     def _make_burst(self, wanted: MoreNodes) -> Row:
         demand, userid = wanted.demand, wanted.demand.userid
 
-        def command(
-            records: Records, world: World, settings: Settings, now: float
-        ) -> tuple[TickResult, Row]:
+        def command(tx: Transaction) -> Row:
             if userid is not None:
                 # Checked again: one tick may carry out several requests of a user.
                 nodes = demand.request.nodes
-                GuestLimits(records, world, settings, now).check(userid, nodes)
-            made = more_nodes(records, world, settings, wanted, now)
-            beside = burst_requests.usable_idle_bursts(records, demand)
+                GuestLimits(tx, tx.world, tx.settings, tx.now).check(userid, nodes)
+            beside = burst_requests.usable_idle_bursts(tx, demand)
+            made = more_nodes(tx, wanted)
             if not made.bursts:
                 raise LeadError(made.text, beside)
-            return made.result, {
+            return {
                 "bursts": made.bursts,
                 "text": made.text,
                 "why": made.why,
@@ -176,13 +169,11 @@ class ServiceChanges:
         if not request.owner and job not in guest_view(snapshot, request.userid).jobs:
             raise Denied("that is not a job of yours")
 
-        def begin(
-            records: Records, world: World, settings: Settings, now: float
-        ) -> tuple[TickResult, Row]:
-            if world.halt is not None:
-                raise halted(world.halt, guest=not request.owner)
-            made = request_for_job(records, world, settings, job, now)
-            return made, {"id": format_f58(job)}
+        def begin(tx: Transaction) -> Row:
+            if tx.world.halt is not None:
+                raise halted(tx.world.halt, guest=not request.owner)
+            request_for_job(tx, job)
+            return {"id": format_f58(job)}
 
         return self._carry_out(begin)
 
@@ -198,12 +189,12 @@ class ServiceChanges:
             if not jobs:
                 raise Denied("none of these jobs is yours and held")
         released = [format_f58(job) for job in jobs]
-        return self._carry_out(
-            lambda records, world, _, now: (
-                commands.release_jobs(records, jobs, now, world.lead),
-                {"released": released},
-            )
-        )
+
+        def release(tx: Transaction) -> Row:
+            commands.release_jobs(tx, jobs, tx.world.lead)
+            return {"released": released}
+
+        return self._carry_out(release)
 
     def _down(self, request: ServiceRequest, _: Snapshot) -> Row:
         asked = read_request(request, NamedRequest)
@@ -213,12 +204,12 @@ class ServiceChanges:
             # A guest's note and force are ignored: the note would be in the owner's
             # log, and after force a follower may run on and disturb the next burst.
             burst, userid = asked.burst, request.userid
-            return self._carry_out(
-                lambda records, _, __, now: (
-                    take_down_guests(records, burst, userid, now),
-                    {"burst": burst},
-                )
-            )
+
+            def down(tx: Transaction) -> Row:
+                take_down_guests(tx, burst, userid)
+                return {"burst": burst}
+
+            return self._carry_out(down)
         note = asked.note or "taken down by hand"
         return self._take_down(TakeDown(asked.burst, note, asked.provider, asked.force))
 
@@ -228,29 +219,25 @@ class ServiceChanges:
             raise Denied("down --tag: only the instance owner may do that")
         tag = Tag(asked.tag, request.userid)
         note = asked.note or "taken down by hand"
-        return self._carry_out(
-            lambda records, world, _, now: (
-                end_tag(records, world, tag, note, now),
-                {"tag": tag.name},
-            )
-        )
+
+        def end(tx: Transaction) -> Row:
+            end_tag(tx, tag, note)
+            return {"tag": tag.name}
+
+        return self._carry_out(end)
 
     def _take_down(self, down: TakeDown) -> Row:
-        def command(
-            records: Records, world: World, settings: Settings, now: float
-        ) -> tuple[TickResult, Row]:
-            made, burst = commands.take_down_any(records, world, down, now)
-            again = describe_renewal(made.records, burst, settings, now)
+        def command(tx: Transaction) -> Row:
+            burst = BurstId(down.burst)
+            known = tx.bursts.get(burst)
+            cleaned = commands.has_housekeeping(tx, burst, tx.world)
+            row = {"burst": burst, **_tag_row(tx, burst)}
+            commands.take_down_any(tx, down)
+            again = describe_renewal(tx, burst)
             if down.force:
-                known = records.bursts.get(burst)
                 provider = known.lease.provider if known else down.provider
-                self._force(
-                    burst,
-                    provider,
-                    needed=not commands.has_housekeeping(records, burst, world),
-                )
-            row = {"burst": burst, **_tag_row(records, burst)}
-            return made, row | ({"again": again} if again else {})
+                self._force(burst, provider, needed=not cleaned)
+            return row | ({"again": again} if again else {})
 
         return self._carry_out(command)
 
@@ -270,11 +257,9 @@ class ServiceChanges:
         asked = read_request(request, SizeRequest)
         wanted = WantedSize(asked.burst, asked.nodes, asked.note or "by hand")
 
-        def command(
-            records: Records, world: World, settings: Settings, now: float
-        ) -> tuple[TickResult, Row]:
-            made, answer = resize_burst(records, world, settings, wanted, now)
-            return made, {**answer._asdict(), **_tag_row(records, answer.burst)}
+        def command(tx: Transaction) -> Row:
+            answer = resize_burst(tx, wanted)
+            return {**answer._asdict(), **_tag_row(tx, answer.burst)}
 
         return self._carry_out(command)
 
@@ -317,12 +302,12 @@ class ServiceChanges:
     def _enable(self, request: ServiceRequest, snapshot: Snapshot) -> Row:
         provider = read_request(request, NamedRequest).provider
         _check_provider(provider, snapshot)
-        return self._carry_out(
-            lambda records, _, __, now: (
-                commands.enable_provider(records, provider, now),
-                {"enabled": provider},
-            )
-        )
+
+        def enable(tx: Transaction) -> Row:
+            commands.enable_provider(tx, provider)
+            return {"enabled": provider}
+
+        return self._carry_out(enable)
 
     def _do_reload(self, _: ServiceRequest, __: Snapshot) -> Row:
         # Making the providers may take that long; after that the reload is refused.
@@ -351,7 +336,7 @@ class ServiceChanges:
         return answer
 
 
-def _tag_row(records: Records, burst: BurstId) -> Row:
+def _tag_row(records: RecordsView, burst: BurstId) -> Row:
     """Return the part of an answer with a burst's tag; empty if it has none."""
     known = records.bursts.get(burst)
     tag = known.lease.tag if known else None

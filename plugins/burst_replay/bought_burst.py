@@ -105,7 +105,7 @@ class BoughtBurst:
     def view(self, now: float) -> LiveBurst:
         """Return the live burst at a time, as a plan sees it."""
         view, since = self._view, self.burst.idle_since
-        view.jobs, view.idle = self.burst.jobs, since is not None
+        view.jobs, view.idle = frozenset(self.burst.jobs), since is not None
         until = max((end for _, end in self._jobs.values()), default=now)
         if since is not None:
             until = since + idle_limit(self.burst, self._settings)

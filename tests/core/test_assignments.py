@@ -3,7 +3,6 @@
 
 import pytest
 
-from burst.config import LimitSettings
 from burst.core.commands import release_jobs
 from burst.core.lifecycle import apply, begin
 from burst.core.records import Records, Transaction
@@ -175,7 +174,7 @@ def test_a_job_that_was_let_go_keeps_its_burst_while_its_urgency_is_on_its_way()
     s.until(s.in_state(State.PROVISION))
     s.tick()
     s.lead.deaf = True
-    s.engine.post(lambda records, *_: (release_jobs(records, [job], s.now), None))
+    s.engine.post(lambda tx: release_jobs(tx, [job]))
     s.joins = False
     s.tick(5)
     assert s.burst.jobs == {job}
@@ -260,15 +259,16 @@ def two_jobs(now):
     burst = begin(LEASE, {JobId(1): T0, JobId(2): T0}, T0)
     burst = apply(burst, Event(T0 + 1, "provision-start", {}))
     burst = leased(burst, created=T0, end=T0 + 3600.0)
-    tx = Transaction(Records(bursts={burst.id: burst}), T0 + now)
     long = job_view(1, whole(1), duration=2400.0)
     brief = job_view(2, whole(1), duration=600.0)
-    return tx, burst.id, world(view(long, brief))
+    seen = world(view(long, brief))
+    records = Records(bursts={burst.id: burst})
+    return Transaction(records, seen, settings(), T0 + now), burst.id, seen
 
 
 def test_of_two_jobs_only_the_one_leaves_for_which_the_burst_comes_too_late():
     tx, burst, seen = two_jobs(1260.0)
-    end_late_bursts(tx, seen, LimitSettings())
+    end_late_bursts(tx, seen)
     expire_assignments(tx, seen)
     assert tx.bursts[burst].jobs == {JobId(2)}
     [(_, event)] = tx.events
@@ -279,7 +279,7 @@ def test_of_two_jobs_only_the_one_leaves_for_which_the_burst_comes_too_late():
 def test_a_burst_that_is_not_up_when_it_is_to_be_drained_fails():
     tx, burst, seen = two_jobs(3400.0)
     seen = but(seen, deadlines=settings(deadlines={"drain": "5m"}).deadlines)
-    end_late_bursts(tx, seen, LimitSettings())
+    end_late_bursts(tx, seen)
     after = tx.bursts[burst]
     assert after.result is Result.TIMEOUT
     [event] = [each for each in after.events if each.name == "exception"]
@@ -313,6 +313,7 @@ def test_a_job_whose_nodes_another_has_gets_others_at_once():
 def test_a_job_that_is_not_pending_is_left_to_what_follows_jobs():
     """The lead may not show it any more; then it has ended."""
     burst = run("provision-start")
-    tx = Transaction(Records(bursts={burst.id: burst}), T0 + 999)
-    expire_assignments(tx, world(view()))
+    records, seen = Records(bursts={burst.id: burst}), world(view())
+    tx = Transaction(records, seen, settings(), T0 + 999)
+    expire_assignments(tx, seen)
     assert not tx.events

@@ -7,7 +7,8 @@ from burst.core.job_memo import memo
 from burst.core.orphans import find_orphans
 from burst.core.plan.slots import find_slots
 from burst.core.provider_health import FailureRecord, Health
-from burst.core.records import Records
+from burst.core.records import RecordChanges, Records, Transaction
+from burst.core.tick import result_of
 from burst.core.world import ProviderView
 from burst.errors import BurstError, LeadError, Unreadable
 from burst.model.burst import Isolated, Result, State
@@ -27,7 +28,16 @@ ONE, TWO, THREE = JobId(1), JobId(2), JobId(3)
 
 def requested(demand, seen=None):
     seen = seen or world(view())
-    return burst_requests.make_requested_burst(Records(), seen, SETTINGS, demand, NOW)
+    tx = Transaction(Records(), seen, SETTINGS, NOW)
+    decision, _ = burst_requests.make_requested_burst(tx, demand)
+    return result_of(tx), decision
+
+
+def changed(change, records, *asked):
+    """What a command that needs no more than the records does."""
+    tx = RecordChanges(records, NOW)
+    change(tx, *asked)
+    return result_of(tx)
 
 
 def test_nodes_can_be_had_ahead_of_jobs():
@@ -96,7 +106,7 @@ def test_requests_that_make_no_sense_are_refused():
     ],
 )
 def test_a_burst_can_be_taken_down_in_any_state(names, state):
-    made = commands.take_down_burst(recorded(run(*names)), LEASE.id, "said so", NOW)
+    made = changed(commands.take_down_burst, recorded(run(*names)), LEASE.id, "said so")
 
     assert made.records.bursts[LEASE.id].state is state
     if names == WHOLE_WAY[:4]:
@@ -109,7 +119,7 @@ def test_a_burst_can_be_taken_down_in_any_state(names, state):
 def test_taking_down_a_quarantined_burst_is_the_persons_decision():
     odd = run("provision-start", "drained")
 
-    made = commands.take_down_burst(recorded(odd), LEASE.id, "said so", NOW)
+    made = changed(commands.take_down_burst, recorded(odd), LEASE.id, "said so")
 
     burst = made.records.bursts[LEASE.id]
     assert not burst.quarantined
@@ -118,11 +128,11 @@ def test_taking_down_a_quarantined_burst_is_the_persons_decision():
 
 def test_what_is_not_there_cannot_be_taken_down():
     with pytest.raises(BurstError, match=r"no burst x; live bursts: burst-0-aaaaaa"):
-        commands.take_down_burst(recorded(run()), "x", "", NOW)
+        changed(commands.take_down_burst, recorded(run()), "x", "")
     with pytest.raises(BurstError, match=r"no burst x; live bursts: none"):
-        commands.take_down_burst(Records(), "x", "", NOW)
+        changed(commands.take_down_burst, Records(), "x", "")
     with pytest.raises(BurstError, match="has ended"):
-        commands.take_down_burst(recorded(run(*WHOLE_WAY)), LEASE.id, "", NOW)
+        changed(commands.take_down_burst, recorded(run(*WHOLE_WAY)), LEASE.id, "")
 
 
 def test_held_jobs_are_let_go_for_good():
@@ -130,17 +140,17 @@ def test_held_jobs_are_let_go_for_good():
     records = Records(holds={**holds, THREE: hold(HoldState.HOLDING)})
     assert commands.held_jobs(records) == [ONE, THREE]
 
-    made = commands.release_jobs(records, [ONE, THREE], NOW)
+    made = changed(commands.release_jobs, records, [ONE, THREE])
 
     assert made.actions == (ReleaseJobs({ONE: 7, THREE: 16}),)
     assert made.records.holds[ONE].state is HoldState.TAKEN_BACK
     with pytest.raises(LeadError, match="is not held by burst"):
-        commands.release_jobs(records, [TWO], NOW)
+        changed(commands.release_jobs, records, [TWO])
     with pytest.raises(LeadError, match="is not held by burst"):
-        commands.release_jobs(records, [JobId(9)], NOW)
+        changed(commands.release_jobs, records, [JobId(9)])
     with pytest.raises(BurstError, match="burst knows no job ƒA: it has ended"):
-        commands.release_jobs(records, [JobId(9)], NOW, view())
-    assert commands.release_jobs(records, [], NOW).actions == ()
+        changed(commands.release_jobs, records, [JobId(9)], view())
+    assert changed(commands.release_jobs, records, []).actions == ()
 
 
 def test_a_job_that_was_let_go_is_its_users():
@@ -149,14 +159,14 @@ def test_a_job_that_was_let_go_is_its_users():
 
     for lead in (freed, view(), None):
         with pytest.raises(LeadError, match="is not held by burst"):
-            commands.release_jobs(records, [ONE], NOW, lead)
+            changed(commands.release_jobs, records, [ONE], lead)
 
 
 def test_a_job_whose_release_was_lost_can_be_let_go_once_more():
     records = Records(holds={ONE: hold(HoldState.TAKEN_BACK, 7)})
     lost = view(job(1, whole(1), urgency=0))
 
-    made = commands.release_jobs(records, [ONE], NOW, lost)
+    made = changed(commands.release_jobs, records, [ONE], lost)
 
     assert made.actions == (ReleaseJobs({ONE: 7}),)
 
@@ -165,9 +175,9 @@ def test_a_provider_is_enabled_by_forgetting():
     failed = Health(rows={"method/reap": FailureRecord(1, T0, why="quota")})
     records = Records(health={"local": failed})
 
-    assert commands.enable_provider(records, "local", NOW).records.health == {}
+    assert changed(commands.enable_provider, records, "local").records.health == {}
     with pytest.raises(BurstError, match="provider x has no failures"):
-        commands.enable_provider(records, "x", NOW)
+        changed(commands.enable_provider, records, "x")
 
 
 # Orphans.

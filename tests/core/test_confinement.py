@@ -19,7 +19,7 @@ from burst.model.reason import Reason
 from burst.model.request import BurstPreferences
 from tests.builders import LENT, T0, but, identity, job, settings, view, whole, world
 from tests.core.ticks import recorded
-from tests.lifecycles import LEASE, WHOLE_WAY, run
+from tests.lifecycles import LEASE, WHOLE_WAY, run, with_jobs
 
 ONE = JobId(1)
 NONE: frozenset[int] = frozenset()
@@ -133,7 +133,7 @@ OTHER = but(
 def ending(seconds, jobs=frozenset()):
     """Another burst that is up, of which jobs can have so many seconds from now on."""
     lease = but(OTHER, created=T0, end=T0 + 100 + 1800 + seconds)
-    return but(UP, lease=lease, jobs=jobs, times={})
+    return with_jobs(but(UP, lease=lease), *jobs)
 
 
 @pytest.mark.parametrize("mode", ["hold", "queue"])
@@ -229,7 +229,7 @@ def test_a_lent_rank_without_a_lease_is_no_own_one_where_there_are_guests():
 
 def test_a_job_is_kept_off_nodes_with_a_tag_that_it_has_not():
     tagged = but(UP, lease=but(UP.lease, tag=Tag("night", 100)))
-    idle = but(tagged, jobs=NONE, times={})
+    idle = with_jobs(tagged)
 
     def seen(mode="hold", waits=None, **changes):
         return tick(

@@ -146,8 +146,8 @@ def test_a_drain_of_a_slot_that_is_declared_no_more_is_undone_too(unreadable):
     seen = world(view(online={0, 1}, drained=drained))
     slots = find_slots(identity(), ["burst-1-[0-3]"])
     seen = but(seen, slots=slots)
-    tx = Transaction(Records(unreadable=unreadable), T0)
-    undrain_free_ranks(tx, seen)
+    tx = Transaction(Records(unreadable=unreadable), seen, settings(), T0)
+    undrain_free_ranks(tx)
     assert tx.actions == ([] if unreadable else [UndrainRanks(frozenset({2}))])
 
 

@@ -13,7 +13,7 @@ from burst.model.burst import Burst, Tag
 from burst.model.lead import JobState
 from tests.builders import T0, but, job, settings, view, whole, world
 from tests.core.ticks import recorded
-from tests.lifecycles import leased, run
+from tests.lifecycles import leased, run, with_jobs
 
 ANN, BEN = 1, 2
 ACCOUNTS = Associations({ANN: frozenset({"physics", "art"})}, {ANN: "physics"})
@@ -35,7 +35,7 @@ def check(nodes, *jobs, userid=ANN, records=None, banks=KNOWN, **limits):
 def requested(*jobs: int) -> Burst:
     """A burst of two nodes that Ann requested, and jobs that are on it."""
     burst = leased(run(*UP), userids=(ANN,), requester=ANN)
-    return but(burst, jobs=frozenset(jobs))
+    return with_jobs(burst, *jobs)
 
 
 def test_they_are_within_max_nodes_of_the_default_bank() -> None:

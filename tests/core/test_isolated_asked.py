@@ -37,7 +37,7 @@ def test_one_without_a_job_stays_until_it_is_taken_down(sim):
     sim.tick(50, seconds=20.0)
     assert {b.state for b in sim.bursts} == {State.ONLINE}
     down = sim.bursts[0].id
-    assert sim.take_down(down) == down
+    sim.take_down(down)
     sim.until(lambda: sim.bursts[0].state is State.INACTIVE)
     assert sim.bursts[0].result is Result.CANCELED
     assert sim.bursts[1].state is State.ONLINE
@@ -47,11 +47,7 @@ def test_two_of_one_moment_have_two_names(sim):
     sim.tick(2)
     demand = burst_requests.request_isolated(1, "", Isolated(kind="interactive"))
     for _ in range(2):
-        sim.engine.post(
-            lambda records, world, settings, now: burst_requests.make_requested_burst(
-                records, world, settings, demand, now
-            )
-        )
+        sim.engine.post(lambda tx: burst_requests.make_requested_burst(tx, demand))
     sim.tick()
     assert len({burst.id for burst in sim.bursts}) == 2
 

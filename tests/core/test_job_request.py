@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from burst.core.burst_requests import request_for_job
-from burst.core.records import Records
+from burst.core.records import Records, Transaction
 from burst.errors import BurstError, Unreadable
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
@@ -21,7 +21,9 @@ WAITING = job(1, whole(2))
 def asked(one: JobView, hold: Hold | None = None, **tables: Any) -> Records:
     records = Records(holds={ONE: hold} if hold else {})
     found = settings(**tables) if tables else FRUGAL
-    return request_for_job(records, world(view(one)), found, ONE, T0 + 9).records
+    tx = Transaction(records, world(view(one)), found, T0 + 9)
+    request_for_job(tx, ONE)
+    return tx.result()
 
 
 def test_a_request_is_on_record_and_changes_nothing_else() -> None:
@@ -64,6 +66,6 @@ def test_what_would_come_to_nothing_is_refused(changes, state, says):
 
 def test_a_job_or_a_lead_that_cannot_be_read() -> None:
     with pytest.raises(BurstError, match="burst knows no job ƒ2"):
-        request_for_job(Records(), world(view()), FRUGAL, ONE, T0)
+        request_for_job(Transaction(Records(), world(view()), FRUGAL, T0), ONE)
     with pytest.raises(Unreadable, match="run burst doctor"):
-        request_for_job(Records(), world(None), FRUGAL, ONE, T0)
+        request_for_job(Transaction(Records(), world(None), FRUGAL, T0), ONE)

@@ -8,7 +8,7 @@ from burst.core.plan.outlook import outlook
 from burst.core.records import Records
 from burst.model.jobid import JobId
 from tests.builders import T0, but, job, view, whole, world
-from tests.lifecycles import LEASE, run
+from tests.lifecycles import LEASE, run, with_jobs
 
 
 def spans(records=None, *jobs, promises=(), planned=frozenset(), **lead):
@@ -46,7 +46,7 @@ def test_each_rank_is_free_closed_or_has_a_burst():
         ("burst-0", "free", (2, 3, 5), T0, math.inf, ()),
         ("burst-0", "ending", (4,), T0, math.inf, ()),
     ]
-    idle = but(burst, jobs=frozenset())
+    idle = with_jobs(burst)
     assert spans(Records(bursts={LEASE.id: idle}))[0][4] == T0
 
 

@@ -9,7 +9,7 @@ from burst.core.provider_calls import may_call
 from burst.core.provider_health import Outcome, Verb
 from burst.core.records import Records, Transaction
 from burst.core.world import LastCall, repeat_at
-from tests.builders import T0, but, view, world
+from tests.builders import T0, but, settings, view, world
 from tests.lifecycles import run
 
 PROVISION, REAP = Verb.PROVISION, Verb.REAP
@@ -38,10 +38,10 @@ def test_it_is_not_called_while_it_is_nor_before_it_may_be_again(last, verb, may
     burst = run("provision-start")
     calls = {burst.id: last} if last else {}
     seen = but(world(view()), calls=calls)
-    tx = Transaction(Records(bursts={burst.id: burst}), T0)
-    assert may_call(tx, burst, seen, verb) is may
+    records = Records(bursts={burst.id: burst})
+    assert may_call(Transaction(records, seen, settings(), T0), burst, verb) is may
     elsewhere = but(seen, providers={})
-    assert not may_call(tx, burst, elsewhere, verb)
+    assert not may_call(Transaction(records, elsewhere, settings(), T0), burst, verb)
 
 
 def test_nothing_is_asked_again_while_it_is_being_asked():

@@ -137,7 +137,7 @@ def test_hosts_that_join_through_a_gateway_stay_together():
 def test_ranks_come_free_when_the_jobs_there_have_ended():
     def end(*jobs, bare=False, end=0.0, **seen):
         lease = but(TWO, end=end)
-        burst = holder(lease, **({"jobs": frozenset()} if bare else {}))
+        burst = holder(lease, **({"times": {}} if bare else {}))
         found = later(burst, jobs=jobs, **seen)
         assert found.ends.keys() == found.holders.keys() == {2, 3}
         return found.ends[2]

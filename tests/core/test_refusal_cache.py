@@ -123,7 +123,7 @@ def test_all_are_judged_anew_once_something_changed(before, now, at):
 def test_where_leases_end_with_the_lead_they_are_judged_anew_each_minute() -> None:
     def until(ends: float, now: float) -> float:
         seen, rules = world(LEAD_VIEW, identity(ends=ends)), RuleSet(())
-        tx = Transaction(Records(), now)
+        tx = Transaction(Records(), seen, SETTINGS, now)
         return refusal_inputs(tx, seen, SETTINGS, rules).until
 
     for seconds in (0, 1, 59):
@@ -196,7 +196,8 @@ def grounds(
 ) -> RefusalInputs:
     seen = world(view(**changes))
     rules = RuleSet(its.rules)
-    return refusal_inputs(Transaction(records or Records(), T0), seen, its, rules)
+    tx = Transaction(records or Records(), seen, its, T0)
+    return refusal_inputs(tx, seen, its, rules)
 
 
 @pytest.mark.parametrize(

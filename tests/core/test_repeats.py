@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import pytest
 
-from burst.core.records import Transaction
+from burst.core.records import RecordChanges
 from burst.core.repeats import ASK_AGAIN_S, KEPT, note_answer
 from burst.errors import LeadError, Unreadable
 from burst.model.jobid import JobId, format_f58
@@ -319,7 +319,7 @@ def test_one_that_ends_after_its_burst_is_run_again_once():
 
 def test_what_is_known_of_the_second_job_is_not_changed():
     known = Repeat(losses=1, urgency=16, since=1.0, again=JobId(2))
-    tx = Transaction(recorded(), 2.0)
+    tx = RecordChanges(recorded(), 2.0)
     tx.repeats[JobId(1)] = known
     note_answer(tx, JobId(1), None, "no answer")
     note_answer(tx, JobId(3), JobId(4))

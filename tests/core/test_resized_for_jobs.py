@@ -287,7 +287,8 @@ def grow(
     fields = {"proposals": proposals, "assignments": {JobId(7): (ID,)}, **changes}
     lead = view(asked or large(), *jobs, online=[0, 1, 2, 3])
     known = recorded(burst or idle(), health=health or {})
-    tx, seen, set_ = Transaction(known, NOW), seen_by(lead), settings_ or settings()
+    seen, set_ = seen_by(lead), settings_ or settings()
+    tx = Transaction(known, seen, set_, NOW)
     catalog = read_catalog(tx, seen, set_, NOW)
     context = PlanContext(
         now=NOW,

@@ -14,11 +14,11 @@ from burst.core.lifecycle import apply, restore
 from burst.core.plan.growth import free_above
 from burst.core.plan.slots import find_slots
 from burst.core.provider_health import Health, Outcome, ProviderAnswer, Verb
-from burst.core.records import Records
+from burst.core.records import Records, Transaction
 from burst.core.report import burst_row
 from burst.core.resize_request import WantedSize, resize_burst
 from burst.core.select.confinement import rank_leases
-from burst.core.tick import run_tick
+from burst.core.tick import result_of, run_tick
 from burst.core.world import LastCall, ProviderView
 from burst.errors import BurstError, Unreadable
 from burst.model.burst import Burst, Isolated, State
@@ -147,9 +147,9 @@ class Site:
 
     def ask(self, nodes: int, **changes):
         seen = but(self.world(), **changes)
-        made, answer = resize_burst(
-            self.records, seen, self.settings, WantedSize(ID, nodes), self.now
-        )
+        tx = Transaction(self.records, seen, self.settings, self.now)
+        answer = resize_burst(tx, WantedSize(ID, nodes))
+        made = result_of(tx)
         self.records = made.records
         return answer
 
@@ -618,8 +618,9 @@ def test_what_cannot_be_had_is_refused_with_the_reason(burst, nodes, why):
 
 def test_what_is_resized_is_known_online_and_joined():
     site = Site()
+    tx = Transaction(Records(), site.world(), SETTINGS, NOW)
     with pytest.raises(BurstError, match=r"there is no burst burst-0-aaaaaa.*: none"):
-        resize_burst(Records(), site.world(), SETTINGS, WantedSize(ID, 3), NOW)
+        resize_burst(tx, WantedSize(ID, 3))
     with pytest.raises(Unreadable, match="the lead cannot be read: silent"):
         site.ask(3, lead=None, trouble="silent")
     with pytest.raises(BurstError, match="provider local cannot resize its bursts"):

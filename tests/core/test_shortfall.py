@@ -10,7 +10,7 @@ from burst.model.lead import JobState
 from burst.model.reason import Reason
 from burst.runtime.policy_check import check_policy
 from burst.runtime.service_answers import plan
-from tests.builders import T0, but, settings, whole
+from tests.builders import T0, but, settings, view, whole, world
 from tests.sim import Sim
 
 MINUTE = 60.0
@@ -128,7 +128,7 @@ def test_what_joined_of_a_burst_is_given_back_when_no_more_may_be_had():
 
 def test_what_is_known_of_a_job_is_forgotten_when_it_does_not_wait_any_more():
     before = {JobId(1): Shortfall(expired=1)}
-    tx = Transaction(Records(), T0)
+    tx = Transaction(Records(), world(view()), settings(), T0)
     assert update_shortfalls(tx, before, {}, settings()) == {}
     waits = {JobId(1): Decision(Reason.INCOMPLETE)}
     assert update_shortfalls(tx, before, waits, settings()) == before

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from burst.config import Settings
 from burst.core.burst_requests import keep_minimums
-from burst.core.records import Records
+from burst.core.records import Records, Transaction
 from burst.core.standing import (
     describe_renewal,
     is_needed,
@@ -94,8 +94,9 @@ def test_of_a_burst_whose_record_cannot_be_read_the_entry_tells(
     )
     site = kept({"nodes": 3, "offer": "o"})
     seen = world(view(), p=(offer("o"),))
-    result, why = keep_minimums(lost, seen, site, MONDAY)
-    assert [b.lease.nodes for b in result.records.live] == [made]
+    tx = Transaction(lost, seen, site, MONDAY)
+    why = keep_minimums(tx)
+    assert [b.lease.nodes for b in tx.live] == [made]
     assert bool(why) is (made == 1)
 
 
@@ -103,9 +104,10 @@ def test_what_the_provider_does_not_show_yet_may_be_a_burst_of_the_record() -> N
     lost = Records(unreadable={"burst/burst-0-a": "?"})
     views = {"p": ProviderView(offers=(offer("o"),))}
     seen, site = but(world(view()), providers=views), kept({"nodes": 2})
-    result, _ = keep_minimums(lost, seen, site, MONDAY)
-    assert not result.records.bursts
-    assert keep_minimums(Records(), seen, site, MONDAY)[0].records.bursts
+    for records, made in ((lost, False), (Records(), True)):
+        tx = Transaction(records, seen, site, MONDAY)
+        keep_minimums(tx)
+        assert bool(tx.bursts) is made
 
 
 @pytest.mark.parametrize(
@@ -170,24 +172,29 @@ def test_what_counts_are_live_bursts_that_any_job_may_have() -> None:
     assert any_offer.missing(records(*counts, *does_not)) == 0
 
 
+def tick(known: Records, its: Settings) -> Transaction:
+    """The transaction of a tick with these records and settings."""
+    return Transaction(known, world(view()), its, MONDAY)
+
+
 def test_a_burst_is_kept_while_others_are_too_few() -> None:
     its = kept({"nodes": 4})
     one, other = burst("a"), burst("b")
     both = records(one, other)
-    assert is_needed(both, one, its, MONDAY)
+    assert is_needed(tick(both, its), one)
     third = records(one, other, burst("c"))
-    assert not is_needed(third, one, its, MONDAY)
+    assert not is_needed(tick(third, its), one)
     for_jobs = records(one, other, burst("c", standing=""))
-    assert is_needed(for_jobs, one, its, MONDAY), "it ends as its jobs do"
+    assert is_needed(tick(for_jobs, its), one), "it ends as its jobs do"
     broken = but(burst("c"), quarantined="odd")
-    assert is_needed(records(one, other, broken), one, its, MONDAY)
-    assert not is_needed(both, burst("d", standing=""), its, MONDAY)
-    assert not is_needed(both, one, settings(), MONDAY)
-    assert not is_needed(both, one, kept({"nodes": 4, "offer": "x"}), MONDAY)
-    assert nodes_needed_of(both, one, its, MONDAY) == 2
+    assert is_needed(tick(records(one, other, broken), its), one)
+    assert not is_needed(tick(both, its), burst("d", standing=""))
+    assert not is_needed(tick(both, settings()), one)
+    assert not is_needed(tick(both, kept({"nodes": 4, "offer": "x"})), one)
+    assert nodes_needed_of(tick(both, its), one) == 2
     resize = Resize(kind="shrink", nodes=1, before=2, since=MONDAY)
     shrinks = records(one, but(other, resize=resize))
-    assert nodes_needed_of(shrinks, one, its, MONDAY) == 3
+    assert nodes_needed_of(tick(shrinks, its), one) == 3
 
 
 @given(
@@ -198,12 +205,12 @@ def test_idle_bursts_end_until_just_the_minimum_is_left(nodes, wanted):
     its = kept(*({"nodes": most} for most in wanted))
     live = {BurstId(f"b{n}"): burst(f"b{n}", size) for n, size in enumerate(nodes)}
     for name in list(live):
-        if not is_needed(Records(bursts=live), live[name], its, MONDAY):
+        if not is_needed(tick(Records(bursts=live), its), live[name]):
             del live[name]
     left = sum(each.lease.nodes for each in live.values())
     assert left >= min(max(wanted), sum(nodes))
     known = Records(bursts=live)
-    assert all(is_needed(known, each, its, MONDAY) for each in live.values())
+    assert all(is_needed(tick(known, its), each) for each in live.values())
 
 
 def test_it_is_said_of_a_burst_that_it_stands() -> None:
@@ -218,9 +225,9 @@ def test_it_is_said_of_a_burst_that_it_stands() -> None:
 def test_it_is_said_that_another_burst_takes_its_place() -> None:
     its = kept({"nodes": 2, "offer": "o"})
     ends = burst("a", state=State.DRAIN)
-    assert describe_renewal(records(ends), ends.id, its, MONDAY) == (
+    assert describe_renewal(tick(records(ends), its), ends.id) == (
         "another burst is made in its place for the standing minimum of 2 nodes of"
         " p/o; to end that, remove it from [providers.p], and burst reload"
     )
-    assert not describe_renewal(records(ends, burst("b")), ends.id, its, MONDAY)
-    assert not describe_renewal(records(), ends.id, its, MONDAY)
+    assert not describe_renewal(tick(records(ends, burst("b")), its), ends.id)
+    assert not describe_renewal(tick(records(), its), ends.id)

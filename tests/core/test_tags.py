@@ -6,6 +6,7 @@ import pytest
 from burst.core.burst_requests import request_isolated
 from burst.core.cost import idle_limit
 from burst.core.plan.promises import RESERVATION_S
+from burst.core.records import Transaction
 from burst.core.tagged_jobs import IsolatedJobs
 from burst.model.burst import Isolated, State, Tag
 from burst.model.jobid import JobId
@@ -218,9 +219,11 @@ def test_a_job_that_has_an_isolated_burst_already_gets_no_other() -> None:
     sim.tick(2)
     seen = sim.engine.snapshot
     jobs = IsolatedJobs(tag=Tag("night", 0), nodes=4, provider="local")
-    of_seen = seen.world, seen.settings, [number], seen.now
-    first, why = jobs.start(seen.records, *of_seen)
-    assert (len(first.records.live), why) == (1, "")
-    again, why = jobs.start(first.records, *of_seen)
-    assert (again.records.bursts, why) == (first.records.bursts, "")
-    assert again.actions == ()
+    of_seen = seen.world, seen.settings, seen.now
+    first = Transaction(seen.records, *of_seen)
+    assert jobs.start(first, [number]) == ""
+    assert len(first.live) == 1
+    again = Transaction(first.result(), *of_seen)
+    assert jobs.start(again, [number]) == ""
+    assert again.bursts == first.bursts
+    assert again.actions == []

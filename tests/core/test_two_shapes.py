@@ -25,7 +25,7 @@ from tests.builders import (
     world,
 )
 from tests.core.plans import demand, leases, live_burst, plan, reasons
-from tests.lifecycles import WHOLE_WAY, run
+from tests.lifecycles import WHOLE_WAY, run, with_jobs
 
 BIG = Shape(8, 1)
 """A node of it holds two slots of four cores; one of shape NODE holds one."""
@@ -64,7 +64,7 @@ def test_new_nodes_hold_what_idle_nodes_of_another_shape_do_not(need, nodes):
 def test_a_tick_adds_to_a_live_burst_the_large_nodes_that_a_job_lacks(
     jobs, need, nodes
 ):
-    result = ticked(but(UP, jobs=jobs), need=need)
+    result = ticked(with_jobs(UP, *jobs), need=need)
     (new,) = (burst for burst in result.records.live if burst.id != UP.id)
     assert (new.lease.shape, new.lease.nodes) == (BIG, nodes)
 
@@ -81,7 +81,7 @@ def ticked(*bursts, need, lead=TICKS, **changes):
 def test_the_nodes_that_a_job_has_count_towards_the_limit_of_its_queue():
     """Two more would be four, whatever number is left if no node were there."""
     limited = but(TICKS, limits={"": JobLimits(most={"nnodes": 3})})
-    own = but(UP, jobs=frozenset({1}))
+    own = with_jobs(UP, 1)
     assert ticked(own, need=6).decisions[1].reason is Reason.PROPOSED
     refused = ticked(own, need=6, lead=limited).decisions[1].refusals
     assert [each.reason for each in refused] == [Reason.NODE_SMALL]

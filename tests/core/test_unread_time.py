@@ -10,7 +10,7 @@ from burst.core.lifecycle import apply, restore
 from burst.core.plan.refusal_cache import RefusalCache
 from burst.core.plan.refusal_inputs import refusal_inputs
 from burst.core.plan.shortfall import Shortfall
-from burst.core.records import Records, Transaction
+from burst.core.records import RecordChanges, Records, Transaction
 from burst.core.resizing import IdlePart
 from burst.core.sync import postpone, postponed
 from burst.core.worth.rules import RuleSet
@@ -83,7 +83,7 @@ def test_a_tick_that_is_late_as_the_machine_is_busy_changes_no_deadline() -> Non
 def test_what_it_waits_for_begins_later_and_the_record_says_so(names):
     before = run("provision-start", "provision-finish", "online", *names)
     now = T0 + 1000.0
-    tx = Transaction(Records(bursts={LEASE.id: before}), now)
+    tx = RecordChanges(Records(bursts={LEASE.id: before}), now)
     postpone(tx, 500.0)
     postpone(tx, 100.0)
     after = tx.bursts[LEASE.id]
@@ -108,7 +108,7 @@ def test_what_it_waits_for_begins_later_and_the_record_says_so(names):
 
 def test_what_was_waited_for_and_is_there_is_not_waited_for_again() -> None:
     burst = run("provision-start", "provision-finish", "online", "idle", "lost")
-    tx = Transaction(Records(bursts={LEASE.id: burst}), T0 + 100.0)
+    tx = RecordChanges(Records(bursts={LEASE.id: burst}), T0 + 100.0)
     postpone(tx, 50.0)
     burst = tx.bursts[LEASE.id]
     for name in ("busy", "back"):
@@ -120,13 +120,14 @@ def test_what_was_waited_for_and_is_there_is_not_waited_for_again() -> None:
 def test_holds_and_what_no_record_has_begin_later_too() -> None:
     job = JobId(1)
     hold = Hold(urgency=16, state=HoldState.RELEASED, since=T0, letting=T0 + 1.0)
-    tx = Transaction(Records(holds={job: hold}), T0 + 100.0)
+    tx = RecordChanges(Records(holds={job: hold}), T0 + 100.0)
     postpone(tx, 60.0)
     assert tx.holds[job].since == T0 + 60.0
     assert tx.holds[job].letting == T0 + 61.0
     its = settings()
-    seen = Transaction(Records(), T0)
-    inputs = refusal_inputs(seen, world(view()), its, RuleSet(its.rules))
+    seen = world(view())
+    tx = Transaction(Records(), seen, its, T0)
+    inputs = refusal_inputs(tx, seen, its, RuleSet(its.rules))
     waits, done = Shortfall(since=T0), Shortfall(expired=1)
     known = {job: waits, JobId(2): done}
     parts = {LEASE.id: IdlePart(1, T0)}

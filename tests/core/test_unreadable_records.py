@@ -6,6 +6,7 @@ import pytest
 from burst.core.commands import TakeDown, take_down_any
 from burst.core.orphans import unreadable_rows
 from burst.core.plan.slots import find_slots
+from burst.core.records import Transaction
 from burst.errors import BurstError
 from burst.model.burst import BurstId, State
 from burst.model.lead import JobState
@@ -39,7 +40,7 @@ def test_its_job_ends_first_then_all_of_it_is_deleted():
         }
     ]
 
-    assert sim.take_down(name) == name
+    sim.take_down(name)
 
     sim.tick(20)
     assert sim.burst.state is State.REAP
@@ -85,8 +86,9 @@ def test_its_ranks_are_known_by_hosts_and_drains_where_slots_were_declared_anew(
     assert seen.world.lead
     lead = but(seen.world.lead, drained={6: f"burst: {name} is being taken down"})
     world = but(seen.world, slots=slots, providers={"local": blind}, lead=lead)
-    made, _ = take_down_any(seen.records, world, TakeDown(name), sim.now)
-    assert made.records.bursts[name].lease.ranks == (2, 3, 4, 5, 6)
+    tx = Transaction(seen.records, world, seen.settings, sim.now)
+    take_down_any(tx, TakeDown(name))
+    assert tx.bursts[name].lease.ranks == (2, 3, 4, 5, 6)
 
 
 def test_ranks_of_other_bursts_are_not_drained():
@@ -147,16 +149,15 @@ def test_it_must_be_clear_whose_it_is():
     records, world = sim.records, sim.engine.snapshot.world
     two = {"a": world.providers["local"], "b": world.providers["local"]}
     world = but(world, providers=two)
+    tx = Transaction(records, world, sim.engine.snapshot.settings, sim.now)
 
     with pytest.raises(
         BurstError, match=r"which provider made it \(a, b\); burst down"
     ):
-        take_down_any(records, world, TakeDown("burst-0-ffffff"), sim.now)
+        take_down_any(tx, TakeDown("burst-0-ffffff"))
 
-    made, _ = take_down_any(
-        records, world, TakeDown("burst-0-ffffff", "", "b"), sim.now
-    )
-    assert made.records.bursts[BurstId("burst-0-ffffff")].lease.provider == "b"
+    take_down_any(tx, TakeDown("burst-0-ffffff", "", "b"))
+    assert tx.bursts[BurstId("burst-0-ffffff")].lease.provider == "b"
 
 
 def test_a_burst_of_which_only_a_job_cannot_be_read_is_taken_down():

@@ -591,7 +591,7 @@ class Invariants:
             known = self._before.keys() | world.spoiled
             new = [burst for burst in tries if burst.id not in known]
             requested = not any(burst.lease.userids for burst in new)
-            its = [burst.jobs for burst in new]
+            its = [frozenset(burst.jobs) for burst in new]
             one = requested or bool(frozenset.intersection(*its))
             fits = not new or (len(new) == len(tries) and one)
             self.must("trial", fits, f"{[b.id for b in tries]} all try {name}")

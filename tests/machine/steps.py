@@ -291,10 +291,8 @@ class Steps:
         pending = self.world.jobs(JobState.SCHED)
         self.invariants.taken_back.update(job.id for job in pending)
 
-        def let_go(records, world, its_settings, now):
-            return commands.release_jobs(
-                records, commands.held_jobs(records), now
-            ), None
+        def let_go(tx):
+            commands.release_jobs(tx, commands.held_jobs(tx))
 
         self._ask(let_go)
 
@@ -652,11 +650,8 @@ class Steps:
         self.answers.append(self.world.engine.post(command))
 
     def _ahead(self, make, *arguments):
-        def ask(records, world, its_settings, now):
-            demand = make(*arguments)
-            return burst_requests.make_requested_burst(
-                records, world, its_settings, demand, now
-            )
+        def ask(tx):
+            return burst_requests.make_requested_burst(tx, make(*arguments))[0]
 
         return ask
 
@@ -669,26 +664,23 @@ class Steps:
 
 
 def taking_down(name, provider=""):
-    def ask(records, world, its_settings, now):
-        return commands.take_down_any(
-            records, world, commands.TakeDown(name, provider=provider), now
-        )
+    def ask(tx):
+        commands.take_down_any(tx, commands.TakeDown(name, provider=provider))
 
     return ask
 
 
 def resizing(name, nodes, enlarged):
-    def ask(records, world, its_settings, now):
-        wanted = WantedSize(name, nodes)
-        made, answer = resize_burst(records, world, its_settings, wanted, now)
-        enlarged[name] += any(event.name == "grow" for _, event in made.events)
-        return made, answer
+    def ask(tx):
+        answer = resize_burst(tx, WantedSize(name, nodes))
+        enlarged[name] += any(event.name == "grow" for _, event in tx.events)
+        return answer
 
     return ask
 
 
 def enabling(name):
-    def ask(records, world, its_settings, now):
-        return commands.enable_provider(records, name, now), None
+    def ask(tx):
+        commands.enable_provider(tx, name)
 
     return ask

@@ -163,10 +163,7 @@ def test_a_refusal_by_rule_is_of_the_offer_and_another_of_that_burst(by_rule, ke
 
 
 def down(burst):
-    return lambda records, world, settings, now: (
-        take_down_burst(records, burst, "a person said so", now),
-        None,
-    )
+    return lambda tx: take_down_burst(tx, burst, "a person said so")
 
 
 @pytest.mark.parametrize("crash", [False, True])
@@ -312,11 +309,7 @@ def test_a_lead_without_an_address_cannot_burst():
 def request(s, nodes):
     """What `burst request` does."""
     demand = request_nodes(nodes)
-    return s.engine.post(
-        lambda records, world, settings, now: make_requested_burst(
-            records, world, settings, demand, now
-        )
-    )
+    return s.engine.post(lambda tx: make_requested_burst(tx, demand)[0])
 
 
 def test_a_burst_that_is_requested_is_provisioned_once_and_seen_at_once():

@@ -10,7 +10,8 @@ from burst.config import LimitSettings
 from burst.core.actions import DrainBurst, ProvisionBurst
 from burst.core.lifecycle import apply, begin
 from burst.core.provider_health import FailureRecord, Health
-from burst.core.tick import TickResult
+from burst.core.records import RecordChanges
+from burst.core.tick import result_of
 from burst.errors import StoreError
 from burst.model.burst import Burst, BurstId, State
 from burst.model.event import Event
@@ -31,15 +32,10 @@ def huge(name: str) -> Burst:
     return begin(lease, {JobId(7): T0}, T0)
 
 
-def decided(records, *bursts: Burst, actions=()) -> TickResult:
-    """Decisions that put these bursts on record."""
-    after = {**records.bursts, **{burst.id: burst for burst in bursts}}
-    return TickResult(
-        records=but(records, bursts=after),
-        events=tuple((burst.id, Event(T0, "submit")) for burst in bursts),
-        actions=actions,
-        decisions={},
-    )
+def put(tx: RecordChanges, burst: Burst) -> None:
+    """Put a burst on record."""
+    tx.bursts[burst.id] = burst
+    tx.events.append((burst.id, Event(T0, "submit")))
 
 
 def test_a_new_burst_whose_record_is_too_large_is_not_made(
@@ -48,9 +44,10 @@ def test_a_new_burst_whose_record_is_too_large_is_not_made(
     sim = Sim.at_rest()
     new = huge("burst-0-ffffff")
 
-    def command(records, _, __, ___):
-        drain = DrainBurst(frozenset({2}), "x")
-        return decided(records, new, actions=(ProvisionBurst(new.id), drain)), "done"
+    def command(tx):
+        put(tx, new)
+        tx.actions += [ProvisionBurst(new.id), DrainBurst(frozenset({2}), "x")]
+        return "done"
 
     with caplog.at_level(logging.INFO):
         answer = sim.engine.post(command)
@@ -74,9 +71,12 @@ def test_one_that_cannot_be_encoded_beside_one_that_is_too_large() -> None:
     records = StoredRecords(Odd(), T0, LimitSettings())
     other = but(LEASE, id=BurstId("burst-1-ffffff"))
     bursts = huge("burst-0-ffffff"), begin(other, {JobId(8): T0}, T0)
-    actions = (ProvisionBurst(other.id),)
+    tx = RecordChanges(records.now, T0)
+    for burst in bursts:
+        put(tx, burst)
+    tx.actions.append(ProvisionBurst(other.id))
     with pytest.raises(StoreError, match="cannot be encoded: UnicodeEncodeError"):
-        records.keep(decided(records.now, *bursts, actions=actions), T0)
+        records.keep(result_of(tx), T0)
     assert records.trouble is not None
 
 
@@ -85,13 +85,11 @@ def test_a_record_that_grew_too_large_spoils_its_own_burst_only() -> None:
     first = sim.run_job()
     known = sim.burst
 
-    def command(records, _, __, ___):
+    def command(tx):
         event = Event(T0, "lost", {"ranks": "2", "why": HUGE})
-        spoilt = apply(records.bursts[known.id], event)
-        health = {"local": Health(rows={"method/reap": FailureRecord(why=HUGE)})}
-        made = decided(records, spoilt)
-        after = but(made.records, health=health, outputs={known.id: HUGE})
-        return but(made, records=after), None
+        put(tx, apply(tx.bursts[known.id], event))
+        tx.health = {"local": Health(rows={"method/reap": FailureRecord(why=HUGE)})}
+        tx.outputs = {known.id: HUGE}
 
     sim.engine.post(command)
     sim.tick()

@@ -30,11 +30,7 @@ def resized(nodes, before):
     sim.until(sim.in_state(State.ONLINE))
     sim.joins = False
     wanted = WantedSize(sim.burst.id, nodes)
-    sim.ask(
-        lambda records, world, its_settings, now: resize_burst(
-            records, world, its_settings, wanted, now
-        )
-    )
+    sim.ask(lambda tx: resize_burst(tx, wanted))
     assert sim.burst.resize
     return sim
 

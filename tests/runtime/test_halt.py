@@ -97,11 +97,7 @@ def test_what_would_be_begun_on_request_is_refused(full):
     assert len(sim.cloud.bursts) == 1
     wanted = WantedSize(sim.burst.id, 4)
     with pytest.raises(error, match=text):
-        sim.ask(
-            lambda records, world, settings, now: resize_burst(
-                records, world, settings, wanted, now
-            )
-        )
+        sim.ask(lambda tx: resize_burst(tx, wanted))
     assert sim.burst.resize is None
     sim.take_down(sim.burst.id)
     sim.until(lambda: not sim.cloud.bursts)
@@ -115,11 +111,7 @@ def test_an_isolated_burst_for_a_job_is_not_begun_on_request_either():
     stop_deciding(sim)
     jobs = IsolatedJobs(tag=OURS, nodes=4, provider="local")
     with pytest.raises(LeadError, match="deciding has failed since"):
-        sim.ask(
-            lambda records, world, settings, now: jobs.start(
-                records, world, settings, [JobId(1)], now
-            )
-        )
+        sim.ask(lambda tx: jobs.start(tx, [JobId(1)]))
 
 
 def test_a_guest_is_not_told_why():
@@ -150,7 +142,7 @@ def test_a_held_job_is_released_on_request():
     job = sim.lead.submit(whole(4, constraint=LENT))
     sim.until(lambda: sim.lead.jobs[job].urgency == 0)
     stop_deciding(sim)
-    sim.ask(lambda records, _, __, now: (release_jobs(records, [job], now), None))
+    sim.ask(lambda tx: release_jobs(tx, [job]))
     assert sim.lead.jobs[job].urgency == 16
 
 

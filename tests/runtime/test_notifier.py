@@ -206,9 +206,7 @@ def test_what_could_not_be_told_and_is_over_is_no_trouble_any_more(
     assert sim.notifier is not None
     assert "status 500" in sim.notifier.troubles["webhook"]
     sim.broken = False
-    sim.engine.post(
-        lambda records, _, __, now: (enable_provider(records, "local", now), None)
-    )
+    sim.engine.post(lambda tx: enable_provider(tx, "local"))
     sim.tick(3)
     assert sim.notifier.troubles == {}
     assert caplog.text.count("what notify.webhook could not report is over") == 1

@@ -290,18 +290,13 @@ def test_commands_on_their_way_and_what_is_known_go_over(bench):
     one.run_job()
     views = one.session.engine.snapshot.world.providers["local"].offers
     (burst,) = one.bursts
-    asked = one.session.engine.post(
-        lambda records, _, __, now: (
-            take_down_burst(records, burst.id, "enough", now),
-            "done",
-        )
-    )
+    asked = one.session.engine.post(lambda tx: take_down_burst(tx, burst.id, "enough"))
     one.tables["deadlines"] = {"idle": "1h"}
     making = one.reloads.ask()
     one.until(making.done)
     one.tick()
 
-    assert asked.result(0) == "done"
+    assert asked.result(0) is None
     assert one.session.engine.snapshot.world.providers["local"].offers is views
     assert one.bursts[0].state is State.DRAIN
 

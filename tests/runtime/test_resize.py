@@ -17,11 +17,7 @@ def start(nodes: int = 2, **tables):
 
 
 def ask(sim, nodes: int):
-    return sim.ask(
-        lambda records, world, its_settings, now: resize_burst(
-            records, world, its_settings, WantedSize(sim.burst.id, nodes), now
-        )
-    )
+    return sim.ask(lambda tx: resize_burst(tx, WantedSize(sim.burst.id, nodes)))
 
 
 def sized(sim, nodes: int):

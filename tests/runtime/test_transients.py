@@ -177,9 +177,7 @@ def test_who_was_let_go_is_released_though_the_lead_was_silent() -> None:
     sim.until(lambda: held_jobs(sim.records) == [job])
     sim.tick(3)
     lead.silent, lead.left = ("release",), 3
-    sim.engine.post(
-        lambda records, _, __, now: (release_jobs(records, [job], now), None)
-    )
+    sim.engine.post(lambda tx: release_jobs(tx, [job]))
     sim.tick(6)
     assert lead.jobs[job].urgency == 16
     assert sim.records.holds[job].state is HoldState.TAKEN_BACK

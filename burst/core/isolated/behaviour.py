@@ -26,7 +26,7 @@ from burst.core.observation import (
 )
 from burst.core.provider_calls import refused_call, report_overdue
 from burst.core.provider_health import Outcome
-from burst.core.records import ASSIGNABLE, UNNEEDED, Records, Transaction
+from burst.core.records import ASSIGNABLE, UNNEEDED, RecordChanges, Records, Transaction
 from burst.core.world import World
 from burst.model.burst import CAPACITY, NOT_HELD, REFUSED, SPEC, Burst, State
 from burst.model.decision import Decision
@@ -34,7 +34,7 @@ from burst.model.exit_status import shell_status
 from burst.model.fsd import format_fsd
 from burst.model.hold import HoldState
 from burst.model.jobid import JobId
-from burst.model.lead import ALLOCATED, PENDING, JobState, JobView, LeadView
+from burst.model.lead import ALLOCATED, PENDING, JobState, JobView
 from burst.provider import BurstStatus
 
 # Flux may be giving nodes to a job that was just held; wait so long, in seconds.
@@ -50,12 +50,10 @@ _REPORTED_EVERY_S = 600.0
 class IsolatedBehaviour:
     """What isolated bursts do; see `burst.core.behaviour`."""
 
-    def record_states(
-        self, tx: Transaction, burst: Burst, world: World, settings: Settings
-    ) -> None:
+    def record_states(self, tx: Transaction, burst: Burst) -> None:
         """Record the states that a live burst has reached, by what was read."""
-        before = burst = record_reclaim(tx, burst, world)
-        status, phase = status_of(burst, world), provider_phase(burst, world)
+        before = burst = record_reclaim(tx, burst)
+        status, phase = status_of(burst, tx.world), provider_phase(burst, tx.world)
         while True:
             what = look_up(burst.state, phase, instance_phase(status))
             if what is Observation.STARTED:
@@ -73,66 +71,55 @@ class IsolatedBehaviour:
             _record_result(tx, burst, status)
         elif what in FAILURES:
             # Once all nodes were started the job may have run: no lack of capacity.
-            kind = failure_kind(burst, world)
+            kind = failure_kind(burst, tx.world)
             if kind == CAPACITY and before.state is not State.PROVISION:
                 kind = "failed"
             # A rule of the place forbids its nodes, not its program: another offer may
             # run its job.
             if kind == SPEC and before.state is State.PROVISION and burst.jobs:
                 kind = REFUSED
-            note = failure_note(burst, world, what)
-            tx.fail_as_seen(burst, note, settings.limits, kind)
+            note = failure_note(burst, tx.world, what)
+            tx.fail_as_seen(burst, note, kind)
 
-    def record_jobs(
-        self,
-        tx: Transaction,
-        burst: Burst,
-        lead: LeadView,
-        settings: Settings,  # noqa: ARG002 - as joined ones
-    ) -> None:
+    def record_jobs(self, tx: Transaction, burst: Burst) -> None:
         """Record what became of its job, also after the burst has ended.
 
         A job that did not run in a burst that ended runs elsewhere.
         """
         if burst.may_have_run or burst.state not in (State.REAP, State.INACTIVE):
-            record_job_events(tx, burst, lead)
+            record_job_events(tx, burst)
 
-    def act(
-        self, tx: Transaction, burst: Burst, world: World, settings: Settings
-    ) -> None:
+    def act(self, tx: Transaction, burst: Burst) -> None:
         """Provision a burst once its job is held, end it in time, then end its job."""
-        if world.lead is None:
+        if tx.world.lead is None:
             return
-        burst = _watch_job(tx, burst, world.lead)
+        burst = _watch_job(tx, burst)
         if burst.state is State.NEW:
-            limit = settings.provision_limit(burst.lease.provider)
-            _provision(tx, burst, world, limit)
+            _provision(tx, burst)
         elif burst.state is State.PROVISION:
-            self._end_made(tx, burst, world)
+            self._end_made(tx, burst)
         elif burst.state is State.ONLINE:
-            self._run(tx, burst, world, settings)
+            self._run(tx, burst)
 
-    def _end_made(self, tx: Transaction, burst: Burst, world: World) -> None:
+    def _end_made(self, tx: Transaction, burst: Burst) -> None:
         """End a burst that its provider refuses, and that an earlier call has made.
 
         Its program may begin until it is deleted, so its job must not run again.
         """
-        call = refused_call(burst, world)
+        call = refused_call(burst, tx.world)
         if call is None or call.first or call.outcome is not Outcome.REFUSED:
             return
-        shown = status_of(burst, world) is not None
-        if shown and self.may_end_late(tx, burst, world, call.done_at):
+        shown = status_of(burst, tx.world) is not None
+        if shown and self.may_end_late(tx, burst, call.done_at):
             tx.fail(burst.id, "failed", call.note)
 
-    def _run(
-        self, tx: Transaction, burst: Burst, world: World, settings: Settings
-    ) -> None:
+    def _run(self, tx: Transaction, burst: Burst) -> None:
         """End a burst that no job needs, that is late, or whose lease is over."""
-        lease, until = burst.lease, run_until(burst, settings)
+        lease, until = burst.lease, run_until(burst, tx.settings)
         ends = min(until, lease.end or math.inf)
         if lease.userids and not burst.jobs:
             tx.fail(burst.id, "canceled", UNNEEDED)
-        elif tx.now <= ends or not self.may_end_late(tx, burst, world, ends):
+        elif tx.now <= ends or not self.may_end_late(tx, burst, ends):
             return
         elif tx.now > until:
             took = format_fsd(round(tx.now - burst.since))
@@ -140,9 +127,7 @@ class IsolatedBehaviour:
         else:
             tx.fail(burst.id, "timeout", "its lease is over")
 
-    def may_end_late(
-        self, tx: Transaction, burst: Burst, world: World, deadline: float
-    ) -> bool:
+    def may_end_late(self, tx: Transaction, burst: Burst, deadline: float) -> bool:
         """Tell whether a deadline that has passed may end a burst.
 
         It may not before the provider was read after it, which shows whether the
@@ -153,7 +138,7 @@ class IsolatedBehaviour:
         end the burst.
         """
         name = burst.lease.provider
-        view = world.providers.get(name)
+        view = tx.world.providers.get(name)
         if view is not None and not view.trouble and view.read_at > deadline:
             return True
         why = "it is not enabled" if view is None else view.trouble or "no answer yet"
@@ -161,16 +146,14 @@ class IsolatedBehaviour:
         report_overdue(tx, burst, _REPORTED_EVERY_S, f"{note}: {why}", deadline)
         return False
 
-    def end_late_join(
-        self, tx: Transaction, burst: Burst, world: World, settings: Settings
-    ) -> None:
+    def end_late_join(self, tx: Transaction, burst: Burst) -> None:
         """Fail a burst whose instance did not come up."""
-        limit = format_fsd(settings.deadlines.join)
-        why = provider_message(burst, world) or "its provider does not say why"
+        limit = format_fsd(tx.settings.deadlines.join)
+        why = provider_message(burst, tx.world) or "its provider does not say why"
         note = f"its own instance was not up within {limit}: {why}"
-        tx.fail_late(burst, note, settings.limits)
+        tx.fail_late(burst, note)
 
-    def take_down_online(self, tx: Transaction, burst: Burst, note: str) -> None:
+    def take_down_online(self, tx: RecordChanges, burst: Burst, note: str) -> None:
         """End a burst at once: the lead knows no ranks of it that could be drained."""
         tx.fail(burst.id, "canceled", note)
 
@@ -220,16 +203,16 @@ def next_provision(records: Records, now: float) -> float:
     return min((time for time in times if time > now), default=math.inf)
 
 
-def _watch_job(tx: Transaction, burst: Burst, lead: LeadView) -> Burst:
+def _watch_job(tx: Transaction, burst: Burst) -> Burst:
     """End the job of a burst that ended; end a burst whose job Flux can start."""
     if burst.may_have_run:
         for job in sorted(burst.jobs):
-            view = lead.jobs.get(job)
+            view = tx.lead.jobs.get(job)
             if view and (view.state in PENDING or _is_half_ended(burst, view)):
                 tx.actions.append(decision.end_job(tx, burst, job))
         return burst
     on_its_way = burst.state in ASSIGNABLE
-    if on_its_way and any(_may_start_here(tx, job, lead) for job in burst.jobs):
+    if on_its_way and any(_may_start_here(tx, job) for job in burst.jobs):
         note = "its job is not held any more, so this burst does not run it"
         return tx.fail(burst.id, NOT_HELD, note)
     return burst
@@ -245,11 +228,10 @@ def _is_half_ended(burst: Burst, view: JobView) -> bool:
     return active and not view.ranks and burst.exit_status is not None
 
 
-def _provision(tx: Transaction, burst: Burst, world: World, limit: float) -> None:
+def _provision(tx: Transaction, burst: Burst) -> None:
     """Have the provider make a burst, once nothing else can run its job."""
-    lead = world.lead
-    assert lead is not None
-    can_ask = is_in_reach(burst.lease, world) and not world.rents_nothing
+    lead, limit = tx.lead, tx.settings.provision_limit(burst.lease.provider)
+    can_ask = is_in_reach(burst.lease, tx.world) and not tx.world.rents_nothing
     if not burst.jobs:
         tx.fail(burst.id, "canceled", UNNEEDED)
     elif any(_has_new_limit(burst, lead.jobs.get(job)) for job in burst.jobs):
@@ -274,9 +256,9 @@ def run_until(burst: Burst, settings: Settings) -> float:
     return burst.since + (isolated.duration or settings.deadlines.run) + LATE
 
 
-def _may_start_here(tx: Transaction, job: JobId, lead: LeadView) -> bool:
+def _may_start_here(tx: Transaction, job: JobId) -> bool:
     """Tell whether a job may start here, by its user's action or by Flux's."""
-    hold, view = tx.holds.get(job), lead.jobs.get(job)
+    hold, view = tx.holds.get(job), tx.lead.jobs.get(job)
     if hold is not None and hold.state in (HoldState.TAKEN_BACK, HoldState.RELEASED):
         return True
     return view is not None and view.state in ALLOCATED

@@ -107,7 +107,7 @@ def lending_bursts(
                 source_of(burst, settings.deadlines, now),
                 stays=_stays(burst, lead, _idle_limit(burst, settings, now), now),
             ),
-            jobs=burst.jobs,
+            jobs=frozenset(burst.jobs),
             idle=burst.idle_since is not None,
             pool=pools[burst.id],
         )
@@ -175,7 +175,7 @@ def _take_for_pending(
     """
     bursts_of: dict[JobId, list[BurstId]] = {}
     for burst in lending:
-        for job in burst.jobs - burst.started:
+        for job in burst.unstarted:
             bursts_of.setdefault(job, []).append(burst.id)
     for job in sorted(bursts_of):
         view = lead.jobs.get(job)

@@ -93,7 +93,7 @@ def refusal_inputs(
             burst.id: (
                 burst.state,
                 bool(burst.coming or burst.quarantined or is_overdue(burst)),
-                burst.jobs - burst.started,
+                burst.unstarted,
             )
             for burst in tx.live
         },

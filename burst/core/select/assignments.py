@@ -13,7 +13,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from burst.config import LimitSettings
 from burst.core.lifecycle import COMING_UP
 from burst.core.plan.capacity import is_up
 from burst.core.plan.offers import drain_time
@@ -40,13 +39,13 @@ _UNKNOWN = (
 )
 
 
-def end_late_bursts(tx: Transaction, world: World, limits: LimitSettings) -> None:
+def end_late_bursts(tx: Transaction, world: World) -> None:
     """End bursts that come up too late to be of use, and set their offers aside."""
     for burst in list(tx.bursts.values()):
         if burst.quarantined or burst.lease.isolated:
             continue
         if late := _comes_too_late(burst, world, tx.now):
-            tx.fail_late(burst, late, limits)
+            tx.fail_late(burst, late)
 
 
 def expire_assignments(tx: Transaction, world: World) -> None:
@@ -61,7 +60,7 @@ def expire_assignments(tx: Transaction, world: World) -> None:
         # The job of an isolated burst stays assigned to it until the burst ends.
         if burst.lease.isolated or not is_usable(burst):
             continue
-        for job in sorted(burst.jobs - burst.started):
+        for job in sorted(burst.unstarted):
             view = lead.jobs.get(job)
             if view is None or view.state not in PENDING:
                 continue
@@ -100,7 +99,7 @@ def end_unreleased(tx: Transaction, lead: LeadView, halt: Halt, limit: float) ->
         since = max(burst.since, halt.since)
         if tx.now - since <= limit or not lead.in_use.isdisjoint(burst.lease.ranks):
             continue
-        for job in sorted(burst.jobs - burst.started):
+        for job in sorted(burst.unstarted):
             note = f"it cannot be released: {halt.what} has failed"
             tx.record(burst.id, "job-leave", {"id": format_f58(job), "note": note})
 

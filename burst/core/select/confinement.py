@@ -66,7 +66,7 @@ def rank_leases(records: RecordsView, lead: LeadView) -> LeasedRanks:
         leased.update(burst.lease.ranks)
         if not is_usable(burst):
             continue
-        for job in burst.jobs - burst.started:
+        for job in burst.unstarted:
             bursts_of.setdefault(job, []).append(burst)
     jobs: dict[JobId, frozenset[int]] = {}
     for job, bursts in sorted(bursts_of.items()):

@@ -48,7 +48,7 @@ class RaisedUrgencies:
         self._ahead: dict[BurstId, JobId] = {
             burst.id: job
             for burst in tx.live
-            for job in burst.jobs - burst.started
+            for job in burst.unstarted
             if job in tx.holds and tx.holds[job].is_raised
         }
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Set
 
 import msgspec
 
-from burst.config import Settings
 from burst.core.lifecycle import BEFORE_ONLINE
 from burst.core.observation import status_of
 from burst.core.provider_calls import is_resize_taken
@@ -31,7 +30,7 @@ from burst.core.worth.life import (
     unbook,
 )
 from burst.core.worth.money import Money, format_money
-from burst.model.burst import RECLAIMED, Burst, BurstId, State
+from burst.model.burst import RECLAIMED, Burst, State
 from burst.model.jobid import JobId
 from burst.model.lead import ALLOCATED, JobState, JobView
 from burst.provider import Failure
@@ -54,31 +53,30 @@ _PHASES: dict[State, Phase] = {
 }
 
 
-def keep_accounts(tx: Transaction, world: World, settings: Settings) -> None:
+def keep_accounts(tx: Transaction) -> None:
     """Reserve money for bursts, count their use, and settle those that ended.
 
     A record that cannot be read is left as it is; its burst may still cost something.
     """
-    accounts = _Accounts(tx, world, settings)
-    for burst in tx.live:
-        if burst.id not in tx.entries and f"entry/{burst.id}" not in tx.unreadable:
-            accounts.open(burst)
-    for name, entry in list(tx.entries.items()):
-        known = tx.bursts.get(name)
-        if known is not None and known.live:
-            accounts.keep(entry, known)
-        elif f"burst/{name}" not in tx.unreadable:
+    accounts = _Accounts(tx)
+    live = tx.live
+    for burst in live:
+        if burst.id in tx.entries:
+            accounts.keep(tx.entries[burst.id], burst, tx.new_jobs(burst))
+        elif f"entry/{burst.id}" not in tx.unreadable:
+            accounts.keep(accounts.open(burst), burst)
+    ids = {burst.id for burst in live}
+    for name, entry in [each for each in tx.entries.items() if each[0] not in ids]:
+        if f"burst/{name}" not in tx.unreadable:
             _settle(tx, entry)
         elif (grown := ledger.outlive(entry, tx.now)) is not entry:
             # It has no record in which that could be an event.
             tx.entries[name] = grown
-    _drop_settled(tx, world.archived)
+    _drop_settled(tx)
     tx.periods = periods.merge_old(tx.periods, tx.unreadable, tx.now)
 
 
-def reserve_longer(
-    tx: Transaction, burst: Burst, world: World, settings: Settings
-) -> bool:
+def reserve_longer(tx: Transaction, burst: Burst) -> bool:
     """Reserve money for an idle burst that is kept; tell whether the budgets allow it.
 
     It is reserved for longer than the burst takes to end, so that it can end in time.
@@ -86,15 +84,15 @@ def reserve_longer(
     """
     entry, lease = tx.entries.get(burst.id), burst.lease
     life = Life(provider=lease.provider, lease_end=lease.end, online=True)
-    ends = lives_until(life, settings, tx.now)
+    ends = lives_until(life, tx.settings, tx.now)
     if entry is None or ends <= entry.until:
         return True
-    keep_accounts(tx, world, settings)
+    keep_accounts(tx)
     entry = tx.entries[burst.id]
     before = commitment_of(entry, tx.now)
     until = ends + _KEPT_LONGER_S
     after = msgspec.structs.replace(before, until=until)
-    budgets = Budgets(settings.budget, tx, world.userids, tx.now)
+    budgets = Budgets(tx.settings.budget, tx, tx.world.userids, tx.now)
     if budgets.refusing([after], before) is not None:
         return False
     tx.entries[burst.id] = ledger.extend(entry, until, {})
@@ -104,41 +102,45 @@ def reserve_longer(
 class _Accounts:
     """The entries of live bursts in one transaction."""
 
-    def __init__(self, tx: Transaction, world: World, settings: Settings) -> None:
-        self._tx, self._world, self._settings = tx, world, settings
-        self._jobs = world.lead.jobs if world.lead else {}
+    def __init__(self, tx: Transaction) -> None:
+        self._tx, self._world = tx, tx.world
+        self._jobs = tx.world.lead.jobs if tx.world.lead else {}
 
     @functools.cached_property
     def _running(self) -> list[JobView]:
         jobs = self._jobs.values()
         return [job for job in jobs if job.state in ALLOCATED and job.ranks]
 
-    def open(self, burst: Burst) -> None:
-        """Reserve money for a burst that has no entry."""
+    def open(self, burst: Burst) -> Entry:
+        """Reserve money for a burst that has no entry, and for all its jobs."""
         lease, now = burst.lease, self._tx.now
         until = max(now, self._until(burst, burst.jobs))
         payers = self._payers(burst.jobs)
-        self._tx.entries[burst.id] = open_entry(lease, until, payers, now)
+        entry = open_entry(lease, until, payers, now)
+        self._tx.entries[burst.id] = entry
+        return entry
 
-    def keep(self, entry: Entry, burst: Burst) -> None:
-        """Count what a burst's nodes did, and reserve money for its new jobs."""
+    def keep(self, entry: Entry, burst: Burst, given: Set[JobId] = frozenset()) -> None:
+        """Count what a burst's nodes did, and reserve money for the jobs `given` to it.
+
+        These are the jobs for which no money is reserved yet.
+        """
         after, now, use = entry, self._tx.now, self._use(entry, burst)
         if self._world.unread and not burst.lease.isolated:
             after = self._count_ended(entry, burst, use)
         # The lease of a burst whose record could not be read has all ranks of its slot.
         if burst.lease.offer and burst.lease.nodes != entry.nodes:
             after = ledger.resize(after, burst.lease.nodes, now)
-        begun = {job for job, _ in use.jobs} - {job for job, _ in entry.use.jobs}
-        given = self._tx.new_jobs(burst)
+        begun = dict(use.jobs).keys() - dict(entry.use.jobs)
         if begun | given:
             # Up to now each job has the share that it had.
             after = ledger.counted(after, now)
-        # Flux may have started a job by itself, on nodes that are there anyway.
-        new = frozenset(job for job in given if not self._has_started(job))
-        until = self._until(burst, new) if new else after.until
-        booked = {job: self._booked(burst, job, until) for job in new}
-        payers = self._payers(new) | self._payers(begun | given)
-        after = ledger.extend(after, until, payers, booked)
+            # Flux may have started a job by itself, on nodes that are there anyway.
+            new = frozenset(job for job in given if not self._has_started(job))
+            until = self._until(burst, new) if new else after.until
+            booked = {job: self._booked(burst, job, until) for job in new}
+            payers = self._payers(new) | self._payers(begun | given)
+            after = ledger.extend(after, until, payers, booked)
         after = unbook(after, burst.jobs)
         use = self._with_others(after, use)
         # A program may begin and end between two looks.
@@ -208,7 +210,7 @@ class _Accounts:
             # If a burst grows for a job, the job waits for the further nodes.
             online=burst.state not in BEFORE_ONLINE and not burst.coming,
         )
-        return lives_until(life, self._settings, self._tx.now)
+        return lives_until(life, self._tx.settings, self._tx.now)
 
     def _payers(self, names: Set[JobId]) -> dict[JobId, Payer]:
         known = sorted(names & self._jobs.keys())
@@ -218,8 +220,8 @@ class _Accounts:
         }
 
     def _with_others(self, entry: Entry, use: Use) -> Use:
-        rest = {job for job, _ in use.jobs} - {share.job for share in entry.shares}
-        others = ledger.others_of(entry, use.jobs, self._payers(rest))
+        rest = dict(use.jobs).keys() - {share.job for share in entry.shares}
+        others = ledger.others_of(entry, use.jobs, self._payers(rest)) if rest else ()
         return msgspec.structs.replace(use, others=others)
 
     def _use(self, entry: Entry, burst: Burst) -> Use:
@@ -305,13 +307,13 @@ def _settle(tx: Transaction, entry: Entry) -> None:
     tx.periods[period] = known.plus(periods.groups_of(settled), 1)
 
 
-def _drop_settled(tx: Transaction, archived: Mapping[BurstId, float] | None) -> None:
+def _drop_settled(tx: Transaction) -> None:
     """Drop the oldest rows beyond KEPT_SETTLED, each only once it is archived.
 
     If the archive cannot be written, rows beyond MOST_SETTLED are dropped all the same,
     so that the records are bounded.
     """
-    spare = len(tx.settled) - KEPT_SETTLED
+    archived, spare = tx.world.archived, len(tx.settled) - KEPT_SETTLED
     if spare <= 0:
         return
     oldest = sorted(tx.settled.values(), key=lambda row: row.ended)[:spare]

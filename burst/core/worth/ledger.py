@@ -191,9 +191,10 @@ def open_entry(
 
     Money is reserved for all its nodes from now on until `until`.
     """
-    found = tuple(Share(payer, job) for job, payer in shares.items())
-    known = tuple(Share(Payer(userid)) for userid in lease.userids)
-    requested = STANDING if lease.standing else Payer()
+    found = [Share(payer, job) for job, payer in shares.items()]
+    if not found:
+        requested = STANDING if lease.standing else Payer()
+        found = [Share(Payer(user)) for user in lease.userids] or [Share(requested)]
     price, fee = from_price(lease.price), from_price(lease.fee)
     return Entry(
         burst=lease.id,
@@ -206,7 +207,7 @@ def open_entry(
         made=now,
         until=until,
         reserved=reserve_for(lease.nodes, until - now, price, fee),
-        shares=_bounded(found or known or (Share(requested),)),
+        shares=_bounded(tuple(found)),
         at=now,
     )
 

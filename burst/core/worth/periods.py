@@ -135,10 +135,9 @@ def merge_old(
     """
     found = dict(periods)
     days = sorted(filter(_is_day, periods))
-    before = day_of(now - KEPT_DAYS * _DAY_S)
     for name in days[:-KEPT_DAYS]:
-        month = month_of(name)
-        if name < before and f"ledger/{month}" not in unreadable:
+        month, is_old = month_of(name), name < day_of(now - KEPT_DAYS * _DAY_S)
+        if is_old and f"ledger/{month}" not in unreadable:
             day = found.pop(name)
             found[month] = found.get(month, Period()).plus(day.groups, day.bursts)
     return found

@@ -31,11 +31,7 @@ def submit(its, nodes=1, duration=100.0, **fields):
 def resize(its, nodes):
     """Have the one burst grow or shrink, as `burst resize` does."""
     wanted = WantedSize(its.burst.id, nodes)
-    return its.ask(
-        lambda records, world, its_settings, now: resize_burst(
-            records, world, its_settings, wanted, now
-        )
-    )
+    return its.ask(lambda tx: resize_burst(tx, wanted))
 
 
 def used(its):

@@ -320,10 +320,10 @@ def row(number):
 def rows_left(count, archived):
     """The numbers of rows that stay on record of so many."""
     rows = {each.burst: each for each in map(row, range(count))}
-    tx = Transaction(Records(settled=rows), T0)
     known = None if archived is None else {row(n).burst: row(n).made for n in archived}
     world = World(identity=identity(), slots=(), lead=None, archived=known)
-    accounts.keep_accounts(tx, world, settings())
+    tx = Transaction(Records(settled=rows), world, settings(), T0)
+    accounts.keep_accounts(tx)
     return [int(name.rpartition("-")[2]) for name in tx.settled]
 
 
@@ -337,10 +337,10 @@ def test_a_settled_burst_leaves_the_records_once_it_is_archived():
 
 def test_another_burst_of_the_same_id_is_not_taken_for_archived():
     rows = {each.burst: each for each in map(row, range(accounts.KEPT_SETTLED + 1))}
-    tx = Transaction(Records(settled=rows), T0)
     earlier = {row(0).burst: T0 - 1}
     world = World(identity=identity(), slots=(), lead=None, archived=earlier)
-    accounts.keep_accounts(tx, world, settings())
+    tx = Transaction(Records(settled=rows), world, settings(), T0)
+    accounts.keep_accounts(tx)
     assert row(0).burst in tx.settled
 
 

@@ -72,10 +72,10 @@ def test_each_cost_counts_once_in_its_day_and_its_month(jumps):
         name = BurstId(f"burst-0-{number:06}")
         work = Use("idle", busy=1)
         live = entry(9, made=now, name=name)
-        tx = Transaction(records, now)
+        tx = Transaction(records, WORLD, SETTINGS, now)
         # It lived for an hour before now, as nothing but a burst that is gone settles.
         tx.entries[name] = but(live, at=now - HOUR, use=work, joined=True)
-        keep_accounts(tx, WORLD, SETTINGS)
+        keep_accounts(tx)
         records = tx.result()
         true[day_of(now)] += UNIT
         true[month_of(day_of(now))] += UNIT
