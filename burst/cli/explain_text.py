@@ -114,6 +114,9 @@ def _burst(found: Row, now: float, zone: _Zone) -> Iterator[Line]:
     yield [f"  {nodes} of {where}: {found['hosts']}{ranks}"]
     if found.get("standing"):
         yield [f"  made for the standing minimum of {found['standing']}"]
+    note = found.get("note")  # none from a daemon of an earlier version
+    if note and not any(note in event["text"] for event in found["events"]):
+        yield [f"  {note}"]
     if found["next"]:
         yield [f"  next: {found['next']}"]
     for when, event in _timed(found["events"], now, zone):

@@ -121,7 +121,8 @@ def waiting_jobs(snapshot: Snapshot, most: int, userid: int | None = None) -> li
 def _story_of(burst: Burst, snapshot: Snapshot) -> Row:
     settings, world = snapshot.settings, snapshot.world
     story = burst_story(snapshot.records, burst, settings, world, snapshot.now)
-    return story | {"utc_offset": _utc_offset(snapshot)}
+    note = report.burst_note(burst, world)
+    return story | {"note": note, "utc_offset": _utc_offset(snapshot)}
 
 
 def _utc_offset(snapshot: Snapshot) -> int:

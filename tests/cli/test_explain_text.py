@@ -30,6 +30,22 @@ def story(
     return ["".join(line).strip() for line in lines][1:]
 
 
+@pytest.mark.parametrize(
+    ("event", "told"), [("it failed: full", False), ("it shrinks", True)]
+)
+def test_the_note_of_a_burst_is_told_unless_an_event_has_it(
+    event: str, *, told: bool
+) -> None:
+    burst: dict[str, Any] = dict.fromkeys(
+        ("provider", "offer", "result", "ranks", "price", "fee"), ""
+    )
+    burst |= {"burst": "b", "state": "online", "nodes": 1, "hosts": "b-0"}
+    burst |= {"next": "", "note": "full", "stages": (), "jobs": (), "ended_jobs": {}}
+    burst |= {"events": [{"timestamp": NOON, "name": "x", "text": event}]}
+    lines = ["".join(map(str, line)) for line in story_lines(burst, NOON)]
+    assert ("  full" in lines) is told
+
+
 def times(*seconds: float, now: float) -> list[str]:
     """Return the times that are printed of such events."""
     return [line.removesuffix(" it") for line in story(*seconds, now=now)[1:]]

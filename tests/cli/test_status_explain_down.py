@@ -339,6 +339,7 @@ def test_an_idle_burst_its_cost_and_its_story_are_told(served: CliHarness) -> No
     ended = served.run("explain", name, "--json").json
     assert (ended["state"], ended["result"]) == ("inactive", "canceled")
     assert served.row(name)["online"] == 2
+    assert ended["note"] == served.row(name)["note"] != ""
     assert "RESULT" in served.run("status", "-a").lines[0]
 
 
