@@ -23,6 +23,7 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from functools import cache
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -30,9 +31,13 @@ from burst.errors import Denied, JobRefused, LeadError, LeadGone, Unreadable
 from burst.flux.bindings import import_core
 
 OPEN_DEADLINE_S = 10.0
-"""How long a broker may take to greet a client."""
+"""How long the broker of a local socket may take to greet a client."""
+MOST_UNANSWERED = 16
+"""How many connections to one broker may wait for its greeting at a time."""
 SEND_DEADLINE_S = 10.0
 """How long a broker may refuse to take a message before it counts as gone."""
+# The schemes of URIs of local sockets.
+_SOCKETS = ("", "local")
 
 
 class ResponseMessage(msgspec.Struct, frozen=True, gc=False):
@@ -93,9 +98,11 @@ class Handle:
         """Return Flux's handle, which belongs to this thread from now on.
 
         A broker that is stopped or hangs keeps flux_open(3) waiting for its greeting,
-        and so the thread that calls it. A connection that comes later is closed.
+        and so the thread that calls it. A connection that comes later is closed. The
+        deadline is for local sockets: ssh may ask a person for a password.
         """
         opened: Future[Any] = Future()
+        scheme = urlsplit(uri or os.environ.get("FLUX_URI", "")).scheme
 
         def work() -> None:
             error = self._ffi.new("flux_error_t *")
@@ -111,11 +118,16 @@ class Handle:
             elif handle:
                 self._lib.flux_close(handle)
 
-        threading.Thread(target=work, name="flux-open", daemon=True).start()
+        name = f"flux-open {uri}"
+        if sum(each.name == name for each in threading.enumerate()) >= MOST_UNANSWERED:
+            text = f"no answer to {MOST_UNANSWERED} earlier connections"
+            raise _open_failed(uri, errno.ETIMEDOUT, text)
+        threading.Thread(target=work, name=name, daemon=True).start()
         try:
-            return opened.result(deadline_s)
+            return opened.result(deadline_s if scheme in _SOCKETS else None)
         except TimeoutError:
-            opened.cancel()
+            if not opened.cancel():
+                return opened.result()  # it came just now
             text = f"no answer within {deadline_s:g}s"
             raise _open_failed(uri, errno.ETIMEDOUT, text) from None
 

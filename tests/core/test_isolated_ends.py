@@ -108,6 +108,21 @@ def test_a_job_whose_pods_a_rule_of_the_place_denies_runs_elsewhere_or_later(sim
     assert reason(sim, job).endswith("exit status 0")
 
 
+def test_a_rule_may_deny_the_image_that_a_job_asks_for(sim):
+    """Then no other offer is tried, and none is set aside."""
+    sim.provider.starts_only = 0
+    job = submit(sim)
+    sim.until(sim.in_state(State.PROVISION))
+    own = but(sim.burst, lease=but(sim.burst.lease, image="own"))
+    sim.ask(lambda tx: tx.bursts.update({own.id: own}))
+    sim.provider.fail(own.id, "denied by policy", Failure.REFUSED)
+    sim.until(over(sim))
+    sim.tick()
+    assert sim.burst.exception == "spec"
+    assert "local" not in sim.records.health
+    assert "denied by policy" in reason(sim, job)
+
+
 def test_every_wait_has_its_deadline():
     limits = {"join": "20s", "run": "30s"}
     for knob, why in (

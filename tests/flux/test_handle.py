@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,7 +15,12 @@ import pytest
 
 from burst.errors import LeadGone
 from burst.flux.bindings import import_core
-from burst.flux.handle import Handle, RequestMessage, ResponseMessage
+from burst.flux.handle import (
+    MOST_UNANSWERED,
+    Handle,
+    RequestMessage,
+    ResponseMessage,
+)
 from burst.flux.loop import Loop
 from burst.flux.rpc import RpcClient
 from burst.flux.service import FluxService, call_service
@@ -161,3 +167,25 @@ def test_a_broker_that_does_not_greet_is_told_and_given_up(tmp_path: Path) -> No
         late.settimeout(HANG_S)
         late.send(b"\0")  # its greeting, by which Flux's library goes on
         assert late.recv(1) == b""
+
+
+def test_threads_that_wait_for_a_broker_which_hangs_are_few(tmp_path: Path) -> None:
+    uri = f"local://{tmp_path / 'local'}"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "local"))
+        listener.listen(MOST_UNANSWERED)
+        for _ in range(MOST_UNANSWERED):
+            with pytest.raises(LeadGone, match="no answer within"):
+                Handle(uri, open_deadline_s=0.0)
+        with pytest.raises(LeadGone, match="no answer to 16 earlier connections"):
+            Handle(uri, open_deadline_s=0.0)
+    names = lambda: {thread.name for thread in threading.enumerate()}  # noqa: E731
+    wait_until(lambda: f"flux-open {uri}" not in names(), "the end of the threads")
+
+
+def test_a_connection_by_ssh_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A person may have to type a password."""
+    monkeypatch.setenv("FLUX_SSH", "/bin/false")
+    with pytest.raises(LeadGone) as gone:
+        Handle("ssh://host/run/local", open_deadline_s=0.0)
+    assert "no answer within" not in gone.value.what

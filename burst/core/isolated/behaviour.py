@@ -75,8 +75,9 @@ class IsolatedBehaviour:
             if kind == CAPACITY and before.state is not State.PROVISION:
                 kind = "failed"
             # A rule of the place forbids its nodes, not its program: another offer may
-            # run its job.
-            if kind == SPEC and before.state is State.PROVISION and burst.jobs:
+            # run its job. With an image of its own the rule may forbid only that.
+            starts = before.state is State.PROVISION and burst.jobs
+            if kind == SPEC and starts and not burst.lease.image:
                 kind = REFUSED
             note = failure_note(burst, tx.world, what)
             tx.fail_as_seen(burst, note, kind)
