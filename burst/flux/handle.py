@@ -23,7 +23,6 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from functools import cache
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -36,8 +35,6 @@ MOST_UNANSWERED = 16
 """How many connections to one broker may wait for its greeting at a time."""
 SEND_DEADLINE_S = 10.0
 """How long a broker may refuse to take a message before it counts as gone."""
-# The schemes of URIs of local sockets.
-_SOCKETS = ("", "local")
 
 
 class ResponseMessage(msgspec.Struct, frozen=True, gc=False):
@@ -102,11 +99,12 @@ class Handle:
         deadline is for local sockets: ssh may ask a person for a password.
         """
         opened: Future[Any] = Future()
-        scheme = urlsplit(uri or os.environ.get("FLUX_URI", "")).scheme
+        target = uri.encode() if uri else self._ffi.NULL
+        scheme, is_uri, _ = (uri or os.environ.get("FLUX_URI", "")).partition("://")
+        limit = None if is_uri and scheme != "local" else deadline_s
 
         def work() -> None:
             error = self._ffi.new("flux_error_t *")
-            target = uri.encode() if uri else self._ffi.NULL
             handle = self._lib.flux_open_ex(target, 0, error)
             errnum = self._ffi.errno
             wanted = opened.set_running_or_notify_cancel()
@@ -124,7 +122,7 @@ class Handle:
             raise _open_failed(uri, errno.ETIMEDOUT, text)
         threading.Thread(target=work, name=name, daemon=True).start()
         try:
-            return opened.result(deadline_s if scheme in _SOCKETS else None)
+            return opened.result(limit)
         except TimeoutError:
             if not opened.cancel():
                 return opened.result()  # it came just now
