@@ -30,7 +30,7 @@ from burst.errors import Denied, JobRefused, LeadError, LeadGone, Unreadable
 from burst.flux.bindings import import_core
 
 OPEN_DEADLINE_S = 10.0
-"""How long the broker of a local socket may take to greet a client."""
+"""How long a broker may take to greet a client, except by ssh."""
 MOST_UNANSWERED = 16
 """How many connections to one broker may wait for its greeting at a time."""
 SEND_DEADLINE_S = 10.0
@@ -95,13 +95,13 @@ class Handle:
         """Return Flux's handle, which belongs to this thread from now on.
 
         A broker that is stopped or hangs keeps flux_open(3) waiting for its greeting,
-        and so the thread that calls it. A connection that comes later is closed. The
-        deadline is for local sockets: ssh may ask a person for a password.
+        and so the thread that calls it. A connection that comes later is closed. By
+        ssh there is no deadline, as it may ask a person for a password.
         """
         opened: Future[Any] = Future()
         target = uri.encode() if uri else self._ffi.NULL
-        scheme, is_uri, _ = (uri or os.environ.get("FLUX_URI", "")).partition("://")
-        limit = None if is_uri and scheme != "local" else deadline_s
+        by_ssh = (uri or os.environ.get("FLUX_URI", "")).startswith("ssh://")
+        limit = None if by_ssh else deadline_s
 
         def work() -> None:
             error = self._ffi.new("flux_error_t *")
