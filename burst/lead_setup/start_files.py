@@ -18,7 +18,6 @@ import msgspec
 from burst.kits.atomic_file import write_atomically
 from burst.kits.own_command import own_command
 
-_MODPROBE = "FLUX_MODPROBE_PATH_APPEND"
 _START = """\
 #!/bin/sh
 # Start the lead's broker on this host, and the daemon with rank 0.
@@ -124,7 +123,7 @@ def write_start_files(
     told = shlex.quote(f"the lead runs already; to use it: . {env}")
     first = _UNLESS_RUNNING.format(uri=shlex.quote(uri), told=told)
     cases = (
-        f"{host})\n    {'' if number else first}exec {_typed(command)}\n    ;;"
+        f"{host})\n    {'' if number else first}exec {shlex.join(command)}\n    ;;"
         for number, (host, command) in enumerate(zip(hosts, commands, strict=True))
     )
     # If there is only one host, its name need not be that of this machine.
@@ -136,17 +135,6 @@ def write_start_files(
     lines = (f"export {key}={shlex.quote(value)}" for key, value in values.items())
     write_atomically(found.env, _ENV.format(path=env, lines="\n".join(lines)))
     return found
-
-
-def _typed(command: Sequence[str]) -> str:
-    """Return a command for sh; what a site has Flux's modprobe look for stays."""
-    kept = f'{_MODPROBE}="${{{_MODPROBE}:+${_MODPROBE}:}}"'
-    return " ".join(
-        kept + shlex.quote(word.removeprefix(f"{_MODPROBE}="))
-        if word.startswith(f"{_MODPROBE}=")
-        else shlex.quote(word)
-        for word in command
-    )
 
 
 def rc1_daemon_script(directory: Path) -> str:

@@ -51,17 +51,6 @@ def test_a_shell_that_reads_env_has_the_variables(tmp_path: Path) -> None:
     assert f". '{found.env}'" in found.env.read_text()
 
 
-@pytest.mark.parametrize(("site", "seen"), [("", "/a b"), ("/x:/y z", "/x:/y z:/a b")])
-def test_what_a_site_has_modprobe_look_for_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, site: str, seen: str
-) -> None:
-    monkeypatch.setenv("FLUX_MODPROBE_PATH_APPEND", site)
-    words = ["env", "FLUX_MODPROBE_PATH_APPEND=/a b"]
-    command = [*words, "sh", "-c", 'echo "$FLUX_MODPROBE_PATH_APPEND"']
-    found = write_start_files(tmp_path, ["lead-0"], [command], URI, {})
-    assert sh(found.start).stdout == f"{seen}\n"
-
-
 @pytest.mark.flux
 @needs_flux
 def test_a_lead_that_runs_is_not_started_a_second_time(tmp_path: Path) -> None:
