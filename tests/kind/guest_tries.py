@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 
+from tests.e2e.programs import ENVIRONMENT
 from tests.kind.multi_user_site import MultiUserSite
+from tests.support.pod_words import pod_words
 
 _TRIES = """\
 try() { what=$1; shift; if "$@" > /dev/null 2>&1; then echo "did: $what"; fi; }
@@ -57,7 +59,10 @@ def try_what_is_closed(site: MultiUserSite) -> None:
     certificate = (system.directory / "cert").read_text()
     (secret,) = re.findall(r'secret-key = "(.*)"', certificate)
     # Its owner's, in a directory that all write to.
-    site.change(commands={"pre": "touch /tmp/of-the-owner"})
+    pod = pod_words(ENVIRONMENT)
+    touch = {"exec": {"command": ["touch", "/tmp/of-the-owner"]}}
+    pod["spec"]["containers"][0]["lifecycle"] = {"postStart": touch}
+    site.change(pod=pod)
     with system.daemon() as daemon:
         where = ("-N1", "--cwd=/", "--requires=burst", "--setattr=burstable")
         job = system.flux("ann", "submit", *where, "sh", "-c", _TRIES)
