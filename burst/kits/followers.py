@@ -42,10 +42,13 @@ read its variables, so it must not have others, such as the credentials of a clo
 # Guests' jobs pass through the rundir to the follower's socket; they cannot list it.
 _FOR_GUESTS = 'chmod 0711 "$rundir"\n'
 # Who signals all processes ends this one, too, and then the broker is not told again.
-# Slurm does it or not, by its ProctrackType.
+# Slurm does it or not, by its ProctrackType. It lists the processes, and signals them
+# then. So this one begins after the follower, which is on each list that has it.
 _CANARY = """\
 tail -f --pid=$$ /dev/null > /dev/null 2>&1 &
 canary=$!
+"""
+_REACHED = """\
 reached() {
   for _ in 1 2 3 4 5 6 7 8 9 10; do
     kill -0 "$canary" 2> /dev/null || return 0
@@ -54,7 +57,7 @@ reached() {
   return 1
 }
 """
-_NO_CANARY = "reached() { return 1; }\n"
+_NOT_REACHED = "reached() { return 1; }\n"
 # Seconds in which a further signal to the script is not passed on to the broker: a
 # second SIGTERM while it leaves (rc3) would break its shutdown.
 _AGAIN_S = 30
@@ -83,7 +86,7 @@ umask 077
 host=$1
 # Before anything is made or started: a signal must find somebody to tell.
 child= stopped= told=
-{canary}tell() {{
+{reached}tell() {{
   read -r now _ < /proc/uptime
   now=${{now%.*}}
   [ -z "$told" ] || [ $((now - told)) -ge {again} ] || return 0
@@ -116,7 +119,7 @@ end={end} left=1
 ) &
 started=$!
 until [ -e "$rundir/forked" ] || ! kill -0 "$started" 2> /dev/null; do sleep 0.01; done
-child=$started
+{canary}child=$started
 [ -z "$stopped" ] || {{ kill -TERM "$child" 2> /dev/null; clean; exit 143; }}
 true > "$rundir/begin" || {{ kill -TERM "$child" 2> /dev/null; clean; exit 1; }}
 outlives() {{ timeout "$1" tail -f --pid="$child" /dev/null; [ $? -eq 124 ]; }}
@@ -175,7 +178,8 @@ class Files(msgspec.Struct, frozen=True, kw_only=True):
     def _script(self, place: Path, spec: BurstSpec) -> str:
         return _SCRIPT.format(
             burst=spec.burst_id,
-            canary=_CANARY if self.signals_may_reach_all else _NO_CANARY,
+            reached=_REACHED if self.signals_may_reach_all else _NOT_REACHED,
+            canary=_CANARY if self.signals_may_reach_all else "",
             again=_AGAIN_S,
             for_guests=_FOR_GUESTS if spec.lead.access.allow_guest_user else "",
             for_systemd=SHELL_VARIABLES if spec.lead.systemd else "",

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The files of followers, and the script: with any program as follower."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -285,6 +286,31 @@ def test_where_a_signal_may_reach_all_the_follower_gets_it_once(
             assert script.wait(HANG_S) == 0
         assert (tmp_path / "end").read_text() == "told\n"
         assert list(rundirs.iterdir()) == []
+
+
+def test_a_follower_that_began_after_the_processes_were_listed_is_told(
+    spec: BurstSpec, tmp_path: Path
+) -> None:
+    """Whoever signals all lists them first, and signals those on the list then."""
+    listed, programs = tmp_path / "listed", tmp_path / "bin"
+    programs.mkdir()
+    mktemp = programs / "mktemp"
+    children = "/proc/$PPID/task/$PPID/children"
+    mktemp.write_text(
+        f'#!/bin/sh\necho $PPID $(cat {children}) > {listed}\nexec {MKTEMP} "$@"\n'
+    )
+    mktemp.chmod(0o755)
+    environ = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
+    with short_directory() as rundirs:
+        start = write(spec, tmp_path, rundirs, signals_may_reach_all=True)
+        command = ["/bin/sh", str(start), "burst-0-0"]
+        with subprocess.Popen(command, env=environ) as script:
+            wait_until((tmp_path / "ready").exists, "the follower")
+            for pid in map(int, listed.read_text().split()):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGTERM)
+            assert script.wait(HANG_S) == 5
+        assert (tmp_path / "end").read_text() == "told\n"
 
 
 @pytest.mark.parametrize(("again", "told"), [(30, 1), (0, 2)])
