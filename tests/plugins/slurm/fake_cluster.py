@@ -20,6 +20,7 @@ from burst.config import Seconds
 from burst.provider import BurstSpec, Provider
 from burst.testing import example_lead, example_spec
 from tests.plugins.slurm import slurm_programs
+from tests.support.waiting import wait_until
 
 PROGRAMS = ("sbatch", "squeue", "scancel", "srun", "sinfo", "sacct")
 
@@ -123,10 +124,15 @@ class FakeCluster:
         return sum(int((job / "ntasks").read_text()) for job in live)
 
     def close(self) -> None:
-        """End what runs."""
-        for job in self.world.jobs.iterdir():
-            for pid in self.world.group(job):
-                slurm_programs.kill(pid, signal.SIGKILL)
+        """End what runs, until nothing does that could write a file."""
+        wait_until(self._nothing_runs, "killed processes to end")
+
+    def _nothing_runs(self) -> bool:
+        jobs = self.world.jobs.iterdir()
+        found = [pid for job in jobs for pid in self.world.group(job)]
+        for pid in found:
+            slurm_programs.kill(pid, signal.SIGKILL)
+        return not found
 
 
 LIVE = ("PENDING", "RUNNING", "COMPLETING")
