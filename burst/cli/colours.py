@@ -9,13 +9,8 @@ imported only to print on what may be a terminal.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
-
-import click
-
-from burst.model.printable import printable
 
 Styled = tuple[str, str]
 """A text and its style of rich, empty for none."""
@@ -69,16 +64,3 @@ def may_be_terminal(stream: TextIO) -> bool:
 def plain_text(line: Line) -> str:
     """Return a line without its styles."""
     return "".join(part if isinstance(part, str) else part[0] for part in line)
-
-
-def print_text(line: Line) -> None:
-    """Print a line, with its styles on a terminal, elsewhere as plain text.
-
-    Control characters are replaced, since the line may have text that a user wrote.
-    """
-    if not sys.stdout.isatty():
-        click.echo(printable(plain_text(line)))
-        return
-    from burst.cli import terminal  # noqa: PLC0415 - see above
-
-    terminal.print_line(line)

@@ -8,10 +8,9 @@ from typing import Any
 
 import click
 
-from burst.cli.colours import print_text
 from burst.cli.daemon_call import ask_or_read, read_instead
 from burst.cli.explain_text import story_lines
-from burst.cli.listing import print_json
+from burst.cli.listing import print_json, print_text
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
 from burst.cli.typed_names import complete_job_or_burst, find_burst

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Listings: tables, `--json`, `-o FORMAT`."""
+"""What commands print: lines, tables, `--json`, `-o FORMAT`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import click
 import msgspec
 
-from burst.cli.colours import may_be_terminal
+from burst.cli.colours import Line, may_be_terminal, plain_text
 from burst.core.worth.money import UNIT, Money, format_money
 from burst.errors import BurstError
 from burst.model.fsd import format_fsd
@@ -73,6 +73,19 @@ def print_json(value: Any) -> None:
         )
         text = "".join(shown)
     click.echo(text)
+
+
+def print_text(line: Line) -> None:
+    """Print a line, with its styles on a terminal, elsewhere as plain text.
+
+    Control characters are replaced, since the line may have text that a user wrote.
+    """
+    if not sys.stdout.isatty():
+        click.echo(printable(plain_text(line)))
+        return
+    from burst.cli import terminal  # noqa: PLC0415 - see burst.cli.colours
+
+    terminal.print_line(line)
 
 
 class Column(msgspec.Struct, frozen=True):

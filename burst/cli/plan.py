@@ -9,9 +9,15 @@ from pathlib import Path
 
 import click
 
-from burst.cli.colours import print_text
 from burst.cli.daemon_call import call_daemon
-from burst.cli.listing import Column, Listing, listing_options, print_json, print_rows
+from burst.cli.listing import (
+    Column,
+    Listing,
+    listing_options,
+    print_json,
+    print_rows,
+    print_text,
+)
 from burst.cli.plan_timeline import Row, timeline_lines, write_picture
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options

@@ -9,8 +9,7 @@ from typing import Any
 
 import click
 
-from burst.cli.colours import print_text
-from burst.cli.listing import Row
+from burst.cli.listing import Row, print_text
 from burst.cli.output import show_output
 from burst.cli.progress import show_wait
 from burst.cli.tags import check_tag

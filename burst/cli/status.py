@@ -11,7 +11,6 @@ from burst.cli.colours import (
     NOTICE,
     WRONG,
     Line,
-    print_text,
     result_style,
     state_style,
 )
@@ -25,6 +24,7 @@ from burst.cli.listing import (
     money,
     print_json,
     print_rows,
+    print_text,
 )
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options

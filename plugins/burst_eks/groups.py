@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from burst.errors import SpecRefused
-from burst.kits.pods import Tags, names, with_pod_spec
+from burst.kits.pods import Tags, names
 from burst.kits.resource_tags import ResourceTags
 from burst.model.burst import BurstId
 from burst.provider import BurstSpec, Failure, Phase
@@ -99,7 +99,7 @@ def pod_settings(settings: EksSettings, spec: BurstSpec, tags: Tags) -> EksSetti
     """Return the settings for the burst's pods, which select the burst's nodes."""
     selector = {_SELECTS: name_of(tags, spec.burst_id)}
     ours = {"key": TAINT, "operator": "Equal", "value": spec.burst_id}
-    return with_pod_spec(settings, {"nodeSelector": selector, "tolerations": [ours]})
+    return settings.with_pod_spec({"nodeSelector": selector, "tolerations": [ours]})
 
 
 def check_ours(

@@ -53,7 +53,7 @@ def _leases(settings: GkeSettings) -> Iterator[Finding]:
             "if the daemon and its records are lost, nothing ends the nodes",
             'set max_run_duration, such as "24h": Google then deletes them itself',
         )
-    if not settings.pool and not settings.node_config.get("service_account"):
+    if not settings.pool and not settings.request.node_config.get("service_account"):
         yield note(
             "nodes run as Compute Engine's default service account",
             "set request.node_pool.config.service_account to one that may only write"
@@ -194,7 +194,7 @@ def _rights(apis: GoogleApis, settings: GkeSettings) -> Iterator[Finding]:
 
 
 def _account(apis: GoogleApis, settings: GkeSettings) -> Iterator[Finding]:
-    account = settings.node_config.get("service_account")
+    account = settings.request.node_config.get("service_account")
     if account and not apis.may_act_as(account):
         yield wrong(
             f"may not make nodes that run as {account}",
@@ -273,7 +273,7 @@ def _needs(
         gpus.insert(0, f"PREEMPTIBLE_{gpus[0]}")
     disks = ["HDB_TOTAL_GB"] if _HYPERDISK.match(_family(machine)) else _DISKS
     addresses = 0 if settings.private_nodes else 1
-    disk = settings.node_config.get("disk_size_gb") or _DISK_GB
+    disk = settings.request.node_config.get("disk_size_gb") or _DISK_GB
     for metrics, need in (
         (cpus, vcpus),
         (gpus, machine.gpus),

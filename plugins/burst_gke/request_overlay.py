@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import msgspec
 
 from burst_gke.resources import PREFIX
-
-if TYPE_CHECKING:
-    from burst_gke.settings import GkeSettings
 
 # What Google accepts as key and value of a label.
 _KEY = re.compile(r"[a-z][a-z0-9_-]{0,62}\Z")
@@ -41,27 +40,47 @@ _CONFIG = {
 """Keys of a node pool's `config` that cannot be set, and why."""
 
 
-def wrong_request(settings: GkeSettings) -> Iterator[str]:
+class RequestTable(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
+):
+    """`[providers.NAME.request]`: fields of Google's requests, as its API names them.
+
+    The names are those of google.container.v1: `disk_size_gb`, not `diskSizeGb`. A
+    table is merged with the provider's own; any other value replaces the provider's.
+    """
+
+    cluster: Mapping[str, Any] = {}
+    """Fields of Cluster, for bursts that have a cluster of their own: `network`,
+    `subnetwork`, `ip_allocation_policy`, `network_config`, `resource_labels`,
+    `control_plane_endpoints_config` and so on."""
+    node_pool: Mapping[str, Any] = {}
+    """Fields of NodePool, for the nodes of a burst: `config` with `service_account`,
+    `tags`, `disk_size_gb`, `reservation_affinity`, `resource_labels` and so on,
+    `network_config`, `placement_policy`. Resource labels appear on the bill."""
+
+    @property
+    def node_config(self) -> Mapping[str, Any]:
+        """The fields of NodeConfig."""
+        found: Mapping[str, Any] = self.node_pool.get("config", {})
+        return found
+
+
+def wrong_request(request: RequestTable) -> Iterator[str]:
     """Yield which parts cannot be set, each by its path, and what to use instead.
 
     Google's client checks all other names and values.
     """
-    request = settings.request
-    if settings.cluster and request.cluster:
-        yield "request.cluster: is for clusters made for bursts, but cluster names one"
-    if settings.pool and request.node_pool:
-        yield "request.node_pool: is for nodes made for bursts, but pool names some"
     for where, table, key in (
         ("cluster", request.cluster, "network_config"),
         ("node_pool", request.node_pool, "network_config"),
         ("node_pool", request.node_pool, "config"),
         ("cluster", request.cluster, "resource_labels"),
-        ("node_pool.config", settings.node_config, "resource_labels"),
+        ("node_pool.config", request.node_config, "resource_labels"),
     ):
         if not isinstance(table.get(key, {}), Mapping):
             yield f"request.{where}.{key}: expected a table"
             return
-    config = settings.node_config
+    config = request.node_config
     if not isinstance(config.get("disk_size_gb", 0), int):
         yield "request.node_pool.config.disk_size_gb: expected a whole number"
     for where, table, rules in (

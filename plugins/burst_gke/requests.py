@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 
-from burst.kits.pods import with_pod_spec
 from burst.provider import BurstSpec
 from burst_gke.request_overlay import merge
 from burst_gke.settings import LONGEST_RUN_S, SHORTEST_RUN_S, GkeSettings, MachineTable
@@ -150,10 +149,10 @@ def pod_settings(settings: GkeSettings, spec: BurstSpec) -> GkeSettings:
     if settings.pool:
         return placed
     ours = {"key": TAINT, "operator": "Equal", "value": spec.burst_id}
-    return with_pod_spec(placed, {"tolerations": [ours]})
+    return placed.with_pod_spec({"tolerations": [ours]})
 
 
 def on_pool(settings: GkeSettings, pool: str) -> GkeSettings:
     """Return the settings for pods on the nodes of one pool."""
     selector = {"cloud.google.com/gke-nodepool": pool}
-    return with_pod_spec(settings, {"nodeSelector": selector})
+    return settings.with_pod_spec({"nodeSelector": selector})

@@ -7,7 +7,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
@@ -16,7 +16,7 @@ from burst.errors import Refused
 from burst.kits.pods import OfferTable, PodSettings, offers
 from burst.model.burst import BurstId
 from burst.provider import Offer
-from burst_gke.request_overlay import wrong_request
+from burst_gke.request_overlay import RequestTable, wrong_request
 from burst_gke.resources import name_of
 
 _AtLeast0 = Annotated[int, msgspec.Meta(ge=0)]
@@ -78,25 +78,6 @@ class MachineTable(OfferTable, frozen=True, kw_only=True):
         if single and not self.cpu:
             # A pod that requested all cores would not fit beside GKE's own pods.
             msgspec.structs.force_setattr(self, "cpu", f"{500 * cores}m")
-
-
-class RequestTable(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
-):
-    """`[providers.NAME.request]`: fields of Google's requests, as its API names them.
-
-    The names are those of google.container.v1: `disk_size_gb`, not `diskSizeGb`. A
-    table is merged with the provider's own; any other value replaces the provider's.
-    """
-
-    cluster: Mapping[str, Any] = {}
-    """Fields of Cluster, for bursts that have a cluster of their own: `network`,
-    `subnetwork`, `ip_allocation_policy`, `network_config`, `resource_labels`,
-    `control_plane_endpoints_config` and so on."""
-    node_pool: Mapping[str, Any] = {}
-    """Fields of NodePool, for the nodes of a burst: `config` with `service_account`,
-    `tags`, `disk_size_gb`, `reservation_affinity`, `resource_labels` and so on,
-    `network_config`, `placement_policy`. Resource labels appear on the bill."""
 
 
 class GkeSettings(PodSettings, frozen=True, kw_only=True):
@@ -163,7 +144,7 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Check what the types cannot express. Raises ValueError."""
         super().__post_init__()
-        for wrong in itertools.chain(_wrong_place(self), wrong_request(self)):
+        for wrong in itertools.chain(_wrong_place(self), wrong_request(self.request)):
             raise ValueError(wrong)
         life = self.max_run_duration
         if life < math.inf and not SHORTEST_RUN_S <= life <= LONGEST_RUN_S:
@@ -177,12 +158,6 @@ class GkeSettings(PodSettings, frozen=True, kw_only=True):
     def name_of(self, burst_id: BurstId) -> str:
         """Return the name of a burst's cluster or node pool."""
         return name_of(burst_id, self.name_prefix)
-
-    @property
-    def node_config(self) -> Mapping[str, Any]:
-        """The fields of NodeConfig that `request` sets."""
-        found: Mapping[str, Any] = self.request.node_pool.get("config", {})
-        return found
 
     @property
     def private_nodes(self) -> bool:
@@ -250,6 +225,10 @@ def _wrong_place(settings: GkeSettings) -> Iterator[str]:
         )
     if settings.pool and not settings.cluster:
         yield "pool: name the cluster that it is in, too"
+    if settings.cluster and settings.request.cluster:
+        yield "request.cluster: is for clusters made for bursts, but cluster names one"
+    if settings.pool and settings.request.node_pool:
+        yield "request.node_pool: is for nodes made for bursts, but pool names some"
     if settings.zone and not settings.zone.startswith(f"{settings.location}-"):
         yield f"zone: {settings.zone!r} is not in {settings.location!r}"
     if not settings.cluster and not settings.node_zone:

@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from burst.cli.colours import HEAD, WRONG, Line, print_text
+from burst.cli.colours import HEAD, WRONG, Line
 from burst.cli.daemon_call import ask_or_read
-from burst.cli.listing import Row, counted, money, print_json
+from burst.cli.listing import Row, counted, money, print_json, print_text
 from burst.cli.numbers import Day
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options

@@ -11,8 +11,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from burst.cli.colours import print_text
-from burst.cli.listing import Column, Listing, print_json, print_rows
+from burst.cli.listing import Column, Listing, print_json, print_rows, print_text
 from burst.cli.status import status
 from burst.errors import BurstError
 

@@ -13,7 +13,6 @@ import tomli_w
 from burst_kube.provider import KubeProvider, KubeSettings
 
 from burst.config import convert
-from burst.kits.pods import with_pod_spec
 from burst.kits.pods.names import INDEX
 from burst.lead_setup.lead_plan import PlannedSlot
 from burst.model.shape import Shape
@@ -83,7 +82,7 @@ def test_they_join_through_a_gateway_with_names_and_what_runs_around_them(
     table: dict[str, Any], cluster: Cluster, namespace: str
 ) -> None:
     settings = convert(KubeSettings, {**table, "names": True}, "providers.far")
-    around = with_pod_spec(settings, around_the_broker())
+    around = settings.with_pod_spec(around_the_broker())
     provider = KubeProvider("far", around, "owner-1", timeout=HANG_S)
     gateway = f"tcp://burst-0.{namespace}.svc.cluster.local:8050"
     slot = PlannedSlot(

@@ -20,7 +20,6 @@ from burst.kits.pods.pod_provider import (
 )
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.template.multi_user_table import MultiUserTable
-from burst.kits.pods.template.site_pod import with_pod_spec
 
 __all__ = [
     "MultiUserTable",
@@ -32,5 +31,4 @@ __all__ = [
     "Tags",
     "check_burst",
     "offers",
-    "with_pod_spec",
 ]

@@ -14,7 +14,6 @@ from burst.kits.pods.names import Tags
 from burst.kits.pods.pod_bursts import PodBursts
 from burst.kits.pods.settings import PodSettings
 from burst.kits.pods.template.render import render
-from burst.kits.pods.template.site_pod import is_spot
 from burst.kits.pods.template.storage import known_directories
 from burst.model.burst import BurstId
 from burst.model.event import Event
@@ -43,7 +42,7 @@ def offers(settings: PodSettings) -> Sequence[Offer]:
             join_time=table.join_time,
             modes=settings.modes,
             own_images=settings.own_images,
-            spot=is_spot(table, settings),
+            spot=settings.is_spot(table),
             guests=settings.multi_user is not None,
         )
         for name, table in settings.offers.items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import chain
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import msgspec
 
@@ -20,11 +20,16 @@ from burst.kits.pods.template.mount_paths import (
     check_host_paths,
     check_paths,
 )
-from burst.kits.pods.template.multi_user_table import MultiUserTable, check_multi_user
+from burst.kits.pods.template.multi_user_table import MultiUserTable, check_table
 from burst.kits.pods.template.object_labels import check_labels
 from burst.kits.pods.template.operator_overlay import LACKS, check_for_operator
 from burst.kits.pods.template.overlay import check_overlay
-from burst.kits.pods.template.site_pod import site_mounts
+from burst.kits.pods.template.site_pod import (
+    merged_pods,
+    mounts_socket,
+    selects_spot,
+    site_mounts,
+)
 from burst.kits.pods.template.view_paths import FLUX_VIEW, check_view_paths
 from burst.model.request import BurstMode
 
@@ -145,6 +150,27 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
             return ("joined",)
         return ("isolated", "joined") if self.mode == "isolated" else _BOTH
 
+    @property
+    def shares_socket(self) -> bool:
+        """Whether a container beside the broker mounts its socket, for any offer."""
+        pods = (self.pod, *(table.pod for table in self.offers.values()))
+        return any(map(mounts_socket, pods))
+
+    def for_offer(self, table: OfferTable) -> Self:
+        """Return these settings with the offer's `pod` merged over their own."""
+        return self._with_pod(table.pod) if table.pod else self
+
+    def with_pod_spec(self, spec: Mapping[str, Any]) -> Self:
+        """Return these settings with `spec` merged over the spec of their `pod`."""
+        return self._with_pod({"spec": spec})
+
+    def is_spot(self, table: OfferTable) -> bool:
+        """Tell whether the cloud may take nodes of an offer back at any time."""
+        return table.spot or selects_spot(merged_pods(self.pod, table.pod))
+
+    def _with_pod(self, pod: Mapping[str, Any]) -> Self:
+        return msgspec.structs.replace(self, pod=merged_pods(self.pod, pod))
+
     def __post_init__(self) -> None:
         """Check what the types cannot express. Raises ValueError."""
         if self.mode == "isolated" and self.form == "operator":
@@ -152,7 +178,7 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
         # In this order: later checks read the mounts of a `pod` that was checked
         # before.
         wrongs = chain(
-            check_multi_user(self),
+            _wrong_users(self),
             _wrong_pods(self),
             _wrong_storage(self),
             _wrong_view(self),
@@ -162,6 +188,41 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(wrong)
         if self.queue and not is_label_value(self.queue):
             raise ValueError(f"queue: {self.queue!r} is not the name of a queue")
+
+
+def _wrong_users(settings: PodSettings) -> Iterator[str]:
+    table = settings.multi_user
+    if table is None:
+        return
+    # First the key that gives rights: the site itself has to allow privileges to pods.
+    if settings.security != "baseline":
+        yield (
+            "multi_user: guests' jobs are started by a setuid program, which the Pod"
+            ' Security Standard restricted forbids: set security = "baseline", and'
+            " label the namespace pod-security.kubernetes.io/enforce=baseline"
+        )
+    if settings.user == 0:
+        yield "multi_user: followers may not run as root; set user to flux's number"
+    if settings.form == "operator":
+        yield (
+            "multi_user: a MiniCluster has no container that sets the owners of its"
+            ' directories, so guests could replace them; set form = "job"'
+        )
+    if settings.mode == "isolated":
+        yield (
+            "multi_user: an isolated burst runs its job as the followers' user, who has"
+            ' the keys; set mode = "joined"'
+        )
+    if not settings.munge_key and MUNGE_PATH not in settings.host_paths:
+        yield (
+            "multi_user: the signatures of jobs are checked by munge: set munge_key to"
+            f" a copy of the lead's, or mount the nodes' {MUNGE_PATH} with host_paths"
+        )
+    if settings.view:
+        yield "multi_user: a copy of Flux from view is not setuid; leave view out"
+    if settings.cwd:
+        yield "multi_user: directories of cwd have one owner; use volumes for homes"
+    yield from check_table(table)
 
 
 def _wrong_pods(settings: PodSettings) -> Iterator[str]:
@@ -198,7 +259,7 @@ def _mounted(settings: PodSettings) -> dict[str, str]:
     """Return the paths at which `pod` mounts volumes, by the key of the mount."""
     return {
         f"pod.spec.containers.{BROKER}.volumeMounts.{each.path}": each.path
-        for each in site_mounts(settings)
+        for each in site_mounts(settings.pod)
     }
 
 

@@ -27,7 +27,7 @@ from burst.kits.pods.template.mount_paths import RESULT_PATH
 from burst.kits.pods.template.multi_user import first_containers, multi_user_mounts
 from burst.kits.pods.template.object_labels import labels_for
 from burst.kits.pods.template.overlay import merge_pod, without_containers
-from burst.kits.pods.template.site_pod import for_offer, site_mounts, site_volumes
+from burst.kits.pods.template.site_pod import site_mounts, site_volumes
 from burst.kits.pods.template.storage import host_volumes, mounts_of, munge_volumes
 from burst.model.finding import Finding, wrong
 from burst.model.lead import LeadIdentity
@@ -80,7 +80,7 @@ def render_probe(
     what its pod mounts.
     """
     table = next(iter(settings.offers.values()))
-    settings = for_offer(settings, table)
+    settings = settings.for_offer(table)
     meta = probe_meta(name, settings, tags)
     spec = _pod_spec(lead, settings)
     if guest is not None:
@@ -113,11 +113,11 @@ def _for_guest(
         *container["volumeMounts"],
         *multi_user_mounts(settings),
         *mounts_of(munge_volumes(settings)),
-        *(each.mount for each in site_mounts(settings) if each.volume),
+        *(each.mount for each in site_mounts(settings.pod) if each.volume),
         *guest_probe.credential_mount(guest),
     ]
     command = [shell, option, told, own]
-    kept = [*job.volumes(name, table, settings), *site_volumes(settings)]
+    kept = [*job.volumes(name, table, settings), *site_volumes(settings.pod)]
     return {
         **spec,
         "initContainers": first_containers(settings),

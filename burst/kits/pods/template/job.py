@@ -34,7 +34,7 @@ from burst.kits.pods.template.multi_user import (
 from burst.kits.pods.template.munge import start_munged
 from burst.kits.pods.template.overlay import merge_pod
 from burst.kits.pods.template.pod import CERTIFICATE
-from burst.kits.pods.template.site_pod import Mounted, for_offer
+from burst.kits.pods.template.site_pod import Mounted
 from burst.kits.pods.template.start_broker import start_broker
 from burst.kits.pods.template.storage import (
     make_directories,
@@ -157,7 +157,7 @@ def render_template(
     meta: Manifest, table: OfferTable, settings: PodSettings
 ) -> Manifest:
     """Return the template of the pods, with `pod` of the settings merged into it."""
-    settings = for_offer(settings, table)
+    settings = settings.for_offer(table)
     noted = {**pod.pod_annotations(meta), DEFAULT_CONTAINER: BROKER}
     made = {
         "metadata": {"labels": meta["labels"], "annotations": noted},

@@ -263,7 +263,10 @@ def _users_mounts(settings: PodSettings) -> list[Manifest]:
 
 def _shared(settings: PodSettings) -> list[str]:
     """Return the directories of all users, which need the sticky bit."""
-    return [*PRIVATE, *(each.path for each in site_mounts(settings) if each.is_empty)]
+    return [
+        *PRIVATE,
+        *(each.path for each in site_mounts(settings.pod) if each.is_empty),
+    ]
 
 
 def _place(source: str, directory: str, name: str, own: str) -> list[str]:
@@ -283,7 +286,7 @@ def _prepare_mounts(settings: PodSettings) -> list[Manifest]:
         {"name": "secret", "mountPath": SECRET_PATH, "readOnly": True},
         {"name": "run", "mountPath": RUN_PATH},
         *({"name": name, "mountPath": path} for name, path in volumes.items()),
-        *(each.mount for each in site_mounts(settings) if each.is_empty),
+        *(each.mount for each in site_mounts(settings.pod) if each.is_empty),
         *mounts_of(socket_volumes(settings)),
     ]
     if settings.munge_key:
@@ -300,7 +303,7 @@ def _small(settings: PodSettings) -> Manifest:
     """Return image, variables and resources of a container that does little."""
     return {
         "image": settings.image,
-        "imagePullPolicy": pull_policy(settings),
-        "env": variables(settings),
+        "imagePullPolicy": pull_policy(settings.pod),
+        "env": variables(settings.pod),
         "resources": pod.small_resources(),
     }

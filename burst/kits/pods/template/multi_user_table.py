@@ -6,14 +6,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
-from burst.kits.pods.template.mount_paths import MUNGE_PATH, check_paths
-
-if TYPE_CHECKING:
-    from burst.kits.pods.settings import PodSettings
+from burst.kits.pods.template.mount_paths import check_paths
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}\Z")
 _USER = re.compile(r"([0-9]{1,10}):([0-9]{1,10})(:(/[^:\s]*))?\Z")
@@ -49,46 +46,8 @@ def is_user_name(text: str) -> bool:
     return bool(_NAME.match(text))
 
 
-def check_multi_user(settings: PodSettings) -> Iterator[str]:
-    """Yield a sentence for each error in the table, or conflict with other settings.
-
-    Each sentence begins with the key.
-    """
-    table = settings.multi_user
-    if table is None:
-        return
-    # First the key that gives rights: the site itself has to allow privileges to pods.
-    if settings.security != "baseline":
-        yield (
-            "multi_user: guests' jobs are started by a setuid program, which the Pod"
-            ' Security Standard restricted forbids: set security = "baseline", and'
-            " label the namespace pod-security.kubernetes.io/enforce=baseline"
-        )
-    if settings.user == 0:
-        yield "multi_user: followers may not run as root; set user to flux's number"
-    if settings.form == "operator":
-        yield (
-            "multi_user: a MiniCluster has no container that sets the owners of its"
-            ' directories, so guests could replace them; set form = "job"'
-        )
-    if settings.mode == "isolated":
-        yield (
-            "multi_user: an isolated burst runs its job as the followers' user, who has"
-            ' the keys; set mode = "joined"'
-        )
-    if not settings.munge_key and MUNGE_PATH not in settings.host_paths:
-        yield (
-            "multi_user: the signatures of jobs are checked by munge: set munge_key to"
-            f" a copy of the lead's, or mount the nodes' {MUNGE_PATH} with host_paths"
-        )
-    if settings.view:
-        yield "multi_user: a copy of Flux from view is not setuid; leave view out"
-    if settings.cwd:
-        yield "multi_user: directories of cwd have one owner; use volumes for homes"
-    yield from _check_table(table)
-
-
-def _check_table(table: MultiUserTable) -> Iterator[str]:
+def check_table(table: MultiUserTable) -> Iterator[str]:
+    """Yield a sentence for each error in the table; each begins with the key."""
     least, most = table.uids
     if not 0 < least <= most <= _MOST:
         yield (
@@ -113,7 +72,7 @@ def _check_table(table: MultiUserTable) -> Iterator[str]:
 
 
 def parse_user(name: str, text: str) -> tuple[int, int, str]:
-    """Return uid, gid and home of an entry that `check_multi_user` has checked."""
+    """Return uid, gid and home of an entry that `check_table` has checked."""
     match = _USER.match(text)
     assert match is not None, "it was checked"
     return int(match[1]), int(match[2]), match[4] or str(PurePosixPath("/home", name))

@@ -38,7 +38,7 @@ from burst.kits.pods.template.mount_paths import SECRET_PATH
 from burst.kits.pods.template.munge import start_munged
 from burst.kits.pods.template.operator_overlay import merge_minicluster
 from burst.kits.pods.template.pod import CERTIFICATE
-from burst.kits.pods.template.site_pod import for_offer, pull_policy
+from burst.kits.pods.template.site_pod import pull_policy
 from burst.kits.pods.template.start_broker import start_broker
 from burst.kits.pods.template.storage import host_paths
 from burst.model.ranks import format_hostlist
@@ -75,7 +75,7 @@ def render_minicluster(
         "containers": [_container(meta, spec, settings)],
     }
     table = pod.offer_table_for(spec, settings)
-    found = merge_minicluster(found, for_offer(settings, table).pod)
+    found = merge_minicluster(found, settings.for_offer(table).pod)
     if seconds:
         found["deadlineSeconds"] = seconds
     return {
@@ -170,7 +170,7 @@ def _container(meta: Manifest, spec: BurstSpec, settings: PodSettings) -> Manife
     }
     return {
         "image": settings.image,
-        "imagePullPolicy": pull_policy(settings),
+        "imagePullPolicy": pull_policy(settings.pod),
         "command": "",
         "commands": {"pre": start_lines(spec, settings)},
         "environment": {},

@@ -183,7 +183,7 @@ def container(settings: PodSettings) -> Manifest:
     """Return the image, environment and securityContext of a container."""
     return {
         "image": settings.image,
-        "imagePullPolicy": pull_policy(settings),
-        "env": variables(settings),
+        "imagePullPolicy": pull_policy(settings.pod),
+        "env": variables(settings.pod),
         "securityContext": container_security(settings),
     }

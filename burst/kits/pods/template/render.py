@@ -26,7 +26,6 @@ from burst.kits.pods.template import job, operator, pod
 from burst.kits.pods.template.dns_names import headless_service, host_services
 from burst.kits.pods.template.isolated import render_isolated
 from burst.kits.pods.template.object_labels import add_labels, labels_for
-from burst.kits.pods.template.site_pod import is_spot
 from burst.model.lead import LeadIdentity
 from burst.provider import BurstSpec
 
@@ -78,7 +77,7 @@ def render(
     if spec.image:
         settings = msgspec.structs.replace(settings, image=spec.image)
     table = pod.offer_table_for(spec, settings)
-    noted = {SPOT: "true"} if is_spot(table, settings) else {}
+    noted = {SPOT: "true"} if settings.is_spot(table) else {}
     name = part_name(spec.burst_id, first) if first else str(spec.burst_id)
     check_names(spec, tags, name)
     seconds = _seconds_until(spec.lease_end, now) if spec.lease_end else 0

@@ -8,20 +8,12 @@ whole of `pod` is merged into the template by `overlay.merge_pod`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-
-import msgspec
+from typing import Any, NamedTuple
 
 from burst.kits.kube.kinds import Manifest
 from burst.kits.pods.template.containers import BROKER
 from burst.kits.pods.template.overlay import merge_pod
 from burst.kits.pods.template.overlay_rules import SOCKET_VOLUME
-
-if TYPE_CHECKING:
-    from burst.kits.pods.offer_table import OfferTable
-    from burst.kits.pods.settings import PodSettings
-
-_S = TypeVar("_S", bound="PodSettings")
 
 _SPOT_LABELS = {
     "cloud.google.com/gke-spot": "true",
@@ -30,6 +22,9 @@ _SPOT_LABELS = {
     "karpenter.sh/capacity-type": "spot",
     "kubernetes.azure.com/scalesetpriority": "spot",
 }
+
+SitePod = Mapping[str, Any]
+"""A value of `pod`: a part of a pod's template, with `metadata` and `spec`."""
 
 
 class Mounted(NamedTuple):
@@ -51,71 +46,52 @@ class Mounted(NamedTuple):
         return "emptyDir" in self.volume
 
 
-def for_offer(settings: _S, table: OfferTable) -> _S:
-    """Return the settings with the offer's `pod` merged over their own `pod`."""
-    if not table.pod:
-        return settings
-    return msgspec.structs.replace(settings, pod=_merged(settings.pod, table.pod))
+def merged_pods(pod: SitePod, over: SitePod) -> SitePod:
+    """Return one `pod` with another merged over it."""
+    return merge_pod({"metadata": {}, "spec": {}}, pod, over)
 
 
-def with_pod_spec(settings: _S, spec: Mapping[str, Any]) -> _S:
-    """Return the settings with `spec` merged over the spec of their `pod`."""
-    return msgspec.structs.replace(settings, pod=_merged(settings.pod, {"spec": spec}))
+def selects_spot(pod: SitePod) -> bool:
+    """Tell whether the node selector names nodes that a cloud may take back."""
+    selector = pod.get("spec", {}).get("nodeSelector", {})
+    return any(selector.get(key) == value for key, value in _SPOT_LABELS.items())
 
 
-def node_selector(settings: PodSettings, table: OfferTable) -> Mapping[str, str]:
-    """Return the labels that nodes of an offer must have."""
-    found = _merged(settings.pod, table.pod)["spec"].get("nodeSelector", {})
-    return dict(found)
-
-
-def is_spot(table: OfferTable, settings: PodSettings) -> bool:
-    """Tell whether the cloud may take nodes of an offer back at any time."""
-    selector = node_selector(settings, table)
-    return table.spot or any(selector.get(k) == v for k, v in _SPOT_LABELS.items())
-
-
-def variables(settings: PodSettings) -> list[Manifest]:
-    """Return the environment variables of the broker's container, as in `env`."""
-    return [dict(entry) for entry in _broker(settings).get("env", ())]
-
-
-def pull_policy(settings: PodSettings) -> str:
-    """Return when nodes pull the image of followers."""
-    return str(_broker(settings).get("imagePullPolicy", "IfNotPresent"))
-
-
-def shares_socket(settings: PodSettings) -> bool:
-    """Tell whether a container beside the broker mounts its socket, for any offer."""
-    pods = (settings.pod, *(table.pod for table in settings.offers.values()))
-    specs = [pod.get("spec", {}) for pod in pods]
+def mounts_socket(pod: SitePod) -> bool:
+    """Tell whether any container mounts the volume of the broker's socket."""
+    spec = pod.get("spec", {})
     return any(
         mount.get("name") == SOCKET_VOLUME
-        for spec in specs
         for other in (*spec.get("containers", ()), *spec.get("initContainers", ()))
         for mount in other.get("volumeMounts", ())
     )
 
 
-def site_mounts(settings: PodSettings) -> list[Mounted]:
-    """Return the volumes that `pod` mounts in the broker's container."""
-    volumes = {volume["name"]: volume for volume in site_volumes(settings)}
+def variables(pod: SitePod) -> list[Manifest]:
+    """Return the environment variables of the broker's container, as in `env`."""
+    return [dict(entry) for entry in _broker(pod).get("env", ())]
+
+
+def pull_policy(pod: SitePod) -> str:
+    """Return when nodes pull the image of followers."""
+    return str(_broker(pod).get("imagePullPolicy", "IfNotPresent"))
+
+
+def site_mounts(pod: SitePod) -> list[Mounted]:
+    """Return the volumes that are mounted in the broker's container."""
+    volumes = {volume["name"]: volume for volume in site_volumes(pod)}
     return [
         Mounted(volumes.get(str(mount.get("name")), {}), dict(mount))
-        for mount in _broker(settings).get("volumeMounts", ())
+        for mount in _broker(pod).get("volumeMounts", ())
     ]
 
 
-def site_volumes(settings: PodSettings) -> list[Manifest]:
-    """Return the volumes of `pod`."""
-    return [dict(each) for each in settings.pod.get("spec", {}).get("volumes", ())]
+def site_volumes(pod: SitePod) -> list[Manifest]:
+    """Return the volumes."""
+    return [dict(each) for each in pod.get("spec", {}).get("volumes", ())]
 
 
-def _merged(*overlays: Mapping[str, Any]) -> Manifest:
-    return merge_pod({"metadata": {}, "spec": {}}, *overlays)
-
-
-def _broker(settings: PodSettings) -> Mapping[str, Any]:
-    containers = settings.pod.get("spec", {}).get("containers", ())
+def _broker(pod: SitePod) -> Mapping[str, Any]:
+    containers = pod.get("spec", {}).get("containers", ())
     named = (each for each in containers if each.get("name") == BROKER)
     return next(named, {})

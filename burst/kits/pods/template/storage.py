@@ -22,7 +22,7 @@ from burst.kits.pods.template.mount_paths import (
 )
 from burst.kits.pods.template.munge import KEY_MEMORY
 from burst.kits.pods.template.overlay_rules import SOCKET_VOLUME
-from burst.kits.pods.template.site_pod import Mounted, shares_socket, site_mounts
+from burst.kits.pods.template.site_pod import Mounted, site_mounts
 from burst.kits.pods.template.view import has_view
 from burst.kits.pods.template.view_paths import targets_of
 
@@ -50,7 +50,7 @@ def socket_volumes(
     settings: PodSettings, memory: Manifest | None = None
 ) -> list[Mounted]:
     """Return the volume of the shared socket, for further containers of `pod`."""
-    shared = shares_socket(settings)
+    shared = settings.shares_socket
     return [_mounted(SOCKET_VOLUME, SOCKET_PATH, emptyDir=memory)] if shared else []
 
 
@@ -93,7 +93,7 @@ def _read_only(each: Mounted) -> Mounted:
 def rundir_of(settings: PodSettings) -> str:
     """Return the broker's run directory; its socket is the file `local` in it."""
     # A subdirectory, as a broker refuses a directory that its user does not own.
-    return f"{SOCKET_PATH if shares_socket(settings) else RUN_PATH}/broker"
+    return f"{SOCKET_PATH if settings.shares_socket else RUN_PATH}/broker"
 
 
 def known_directories(settings: PodSettings) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ def known_directories(settings: PodSettings) -> tuple[str, ...]:
 
     Other directories may be below them.
     """
-    mounted = [each.path for each in site_mounts(settings)]
+    mounted = [each.path for each in site_mounts(settings.pod)]
     found = (*PRIVATE, *mounted, *settings.cwd, *settings.host_paths)
     return tuple(dict.fromkeys(str(PurePosixPath(path)) for path in found))
 
@@ -117,7 +117,7 @@ def _cwd_volumes(settings: PodSettings) -> dict[str, str]:
     A directory inside a mounted path, or inside another of `cwd`, needs none.
     """
     there = [*PRIVATE, *settings.host_paths]
-    there += [each.path for each in site_mounts(settings)]
+    there += [each.path for each in site_mounts(settings.pod)]
     found: list[str] = []
     for path in sorted(settings.cwd, key=lambda p: len(PurePosixPath(p).parts)):
         pure = PurePosixPath(path)

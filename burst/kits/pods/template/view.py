@@ -40,7 +40,7 @@ def view_containers(table: OfferTable, settings: PodSettings) -> list[Manifest]:
     made = {
         "name": VIEW,
         "image": settings.view,
-        "imagePullPolicy": pull_policy(settings),
+        "imagePullPolicy": pull_policy(settings.pod),
         "command": ["/bin/sh", "-ec", "".join(lines)],
         # A quota may demand resources of each container. The pod's total does not grow,
         # as init containers end before the broker starts.
