@@ -75,6 +75,7 @@ def _view(
         free={rank: _less(total, taken, rank) for rank in sorted(total.ranks)},
         unfreed=frozenset(unfreed.cores),
         granting={rank: granting.shape(rank) for rank in sorted(granting.cores)},
+        granting_lasts=scheduler.pause,
     )
 
 

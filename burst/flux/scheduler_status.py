@@ -63,6 +63,8 @@ class Allocations(NamedTuple):
     """Drained ranks that it may still give to a job, as far as we know."""
     granting: NodeSet
     """What it has given to jobs, but the job manager does not show yet."""
+    pause: float
+    """How long `granting` is used after an answer, in seconds."""
     unfreed: NodeSet
     """What it keeps allocated for jobs that have ended; not in `granting`."""
 
@@ -80,7 +82,7 @@ class SchedulerStatus:
         self._clock, self._heard_deadline_s = clock, heard_deadline_s
         self._seen: tuple[Any, ...] | None = None
         """The state when the scheduler was last asked; None if it never was."""
-        self._asked_at = self._next = 0.0
+        self._asked_at = self._pause = 0.0
         self._told: frozenset[int] = frozenset()
         """The ranks that the resource module tells the scheduler of."""
         self._told_at = -math.inf
@@ -98,7 +100,8 @@ class SchedulerStatus:
         """Seconds until `read` is to be called again, to learn whether the scheduler
         has heard of a drain. None: no need.
         """
-        return max(0.0, self._next - self._clock()) if self._waiting else None
+        left = self._asked_at + self._pause - self._clock()
+        return max(0.0, left) if self._waiting else None
 
     def forget(self, ranks: Collection[int]) -> None:
         """Forget that the scheduler heard of drains of these ranks, which we change."""
@@ -129,7 +132,7 @@ class SchedulerStatus:
         now = self._clock()
         stale = seen != self._seen or now - self._asked_at > OLDEST_S
         self._moved |= moved or stale or bool(self._granting.cores) or bool(unheard)
-        if self._seen is None or (self._moved and now >= self._next):
+        if self._seen is None or (self._moved and now >= self._asked_at + self._pause):
             changed = self._seen is None or seen[:2] != self._seen[:2]
             if changed or now - self._told_at > TOLD_S:
                 self._told = parse_nodes(_answer(client, _TOLD_TOPIC)["all"]).ranks
@@ -142,6 +145,7 @@ class SchedulerStatus:
             known=self._known,
             unheard=unheard,
             granting=self._granting,
+            pause=self._pause,
             unfreed=self._unfreed,
         )
 
@@ -156,8 +160,7 @@ class SchedulerStatus:
         scheduler = _answer(client, _TOPIC)
         self._asked_at = self._clock()
         self._took.append(self._asked_at - began)
-        pause = min(min(self._took) / SHARE, LONGEST_PAUSE_S)
-        self._next = self._asked_at + pause
+        self._pause = min(min(self._took) / SHARE, LONGEST_PAUSE_S)
         self._known = parse_nodes(scheduler["all"]).ranks & self._told
         down = parse_nodes(scheduler["down"]).ranks
         self._heard = {rank: at for rank, at in drained.items() if rank in down}

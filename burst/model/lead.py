@@ -309,6 +309,9 @@ class LeadView(msgspec.Struct, frozen=True, kw_only=True):
     """Cores and GPUs by rank, not in `free`, that the scheduler has given to jobs for
     which the job manager shows no allocation yet, perhaps to pending jobs in `jobs`.
     Only ranks that have some."""
+    granting_lasts: float = 0.0
+    """For how many seconds cores stay in `granting` at most if their job starts and
+    ends before the job manager is read again: the scheduler is asked no sooner."""
     queues: Mapping[str, QueueView] = {}
     """Queues by name; the name is empty for the one queue of an instance without named
     queues. Empty for a lead without queues."""

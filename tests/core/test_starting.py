@@ -111,21 +111,27 @@ def test_a_job_in_the_stopped_queue_cannot_be_starting_on_own_nodes():
     assert made.decisions[ONE].reason is Reason.PROPOSED
 
 
+@pytest.mark.parametrize(("lasts", "counts"), [(0.0, 1.0), (12.5, 12.5)])
 @pytest.mark.parametrize("mode", ["queue", "hold"])
-def test_the_job_that_was_given_the_idle_nodes_of_a_burst_may_have_ended(mode):
-    """It started and ended since the scheduler was asked: the next may have them."""
+def test_the_job_that_was_given_the_idle_nodes_of_a_burst_may_have_ended(
+    mode, lasts, counts
+):
+    """It started and ended since the scheduler was asked: the next may have them.
+
+    A scheduler that takes long to answer is asked less often than once in a second.
+    """
     since = T0 + 10
     second = job(2, whole(2), t_submit=since, **_KEPT_BACK[mode])
     held = Hold(urgency=16, state=HoldState.HELD, since=since)
     idle = run(*WHOLE_WAY[:4], "job-leave", "idle")
     records = recorded(idle, holds={TWO: held} if mode == "hold" else {})
     seen = view(second, online=(0, 1, 2, 3), busy=(0, 1, 2, 3))
-    known = but(seen, granting={2: NODE, 3: NODE})
+    known = but(seen, granting={2: NODE, 3: NODE}, granting_lasts=lasts)
     free = view(second, online=(0, 1, 2, 3), busy=(0, 1))
 
-    asked_before = tick_once(known, records, now=since + 0.9, mode=mode)
-    asked_again = tick_once(free, records, now=since + 0.9, mode=mode)
-    still_taken = tick_once(known, records, now=since + 1, mode=mode)
+    asked_before = tick_once(known, records, now=since + counts - 0.1, mode=mode)
+    asked_again = tick_once(free, records, now=since + counts - 0.1, mode=mode)
+    still_taken = tick_once(known, records, now=since + counts, mode=mode)
 
     assert asked_before.decisions[TWO].reason is Reason.STARTING
     assert ProvisionBurst not in kinds(asked_before)

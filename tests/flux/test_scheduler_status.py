@@ -174,8 +174,9 @@ def test_a_grant_to_a_job_that_has_ended_is_known_until_it_is_asked_again(
     lead.of_scheduler["allocated"] = resources(("2", "0-1", "0"))
     lead.look(after=_PAUSE_S, moved=True)
     lead.of_scheduler["allocated"] = None
-    assert lead.look(after=0.01, moved=True).granting == {2: Shape(2, 1)}
-    assert not lead.look(after=_PAUSE_S).granting
+    view = lead.look(after=0.01, moved=True)
+    assert view.granting == {2: Shape(2, 1)}
+    assert not lead.look(after=view.granting_lasts).granting
 
 
 def test_ranks_that_the_scheduler_does_not_know_are_closed(lead: Lead) -> None:

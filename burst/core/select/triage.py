@@ -200,22 +200,23 @@ class _JobTriage:
         was thought to take other nodes. That may be so if the job changed while the
         view was read, or if the scheduler is giving nodes that would do for it to a job
         that is not known yet. That job may also have ended since the scheduler was
-        asked. So this counts for a second, and where Flux may start the job on own
-        nodes for as long as the job is left to it. A job that is held, or in the
-        stopped queue, is given none itself.
+        asked. So this counts for a second, or until it has been asked again, and
+        where Flux may start the job on own nodes for as long as the job is left to it.
+        A job that is held, or in the stopped queue, is given none itself.
         """
         stopped = in_stopped_queue(job, self._intake)
         held = stopped or job.urgency == 0
         if not held and job.id in self._context.lead.changed:
             return True
         alone = never_on_own_nodes(job)
-        if not self._context.lead.granting or (held and alone):
+        lead = self._context.lead
+        if not lead.granting or (held and alone):
             return False
         own = not stopped and (not held or bool(self.here))
         patience = self._context.rules.local_wait(job) if own else 0.0
-        return self._waited(job) < max(
-            patience, _GRANTED_S
-        ) and self._context.own_nodes.fits_with_granted(request, own=own)
+        patience = max(patience, _GRANTED_S, lead.granting_lasts)
+        waits = self._waited(job) < patience
+        return waits and self._context.own_nodes.fits_with_granted(request, own=own)
 
     def _decide_left_alone(self, job: JobView) -> Decision | None:
         """Return why nothing is done for the job, None if something may be."""
