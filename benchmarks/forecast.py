@@ -19,9 +19,9 @@ from typing import Any
 
 from benchmarks.table import Goal, Measure, main_of
 from benchmarks.waiting import Still, waiting
+from burst.core.forecast.forecast import forecast, own_nodes_queue
+from burst.core.forecast.history import JobKind, RunHistory
 from burst.core.records import Records
-from burst.core.worth.forecast import forecast, own_nodes_queue
-from burst.core.worth.history import JobKind, RunHistory
 from burst.model.active_job import ActiveJob, picture_of
 from burst.model.jobid import JobId
 from burst.model.lead import JobState

@@ -21,8 +21,8 @@ import msgspec
 from benchmarks.forecast import PASSES, history, queue
 from benchmarks.table import Goal, Measure, main_of
 from benchmarks.waiting import Still
-from burst.core.worth.estimate import StartEstimate
-from burst.core.worth.forecast import forecast, own_nodes_queue
+from burst.core.forecast.forecast import forecast, own_nodes_queue
+from burst.core.plan.estimate import StartEstimate
 from burst.model.active_job import picture_of
 from burst.model.jobid import JobId
 from burst.model.reason import Reason

@@ -29,14 +29,14 @@ from burst_replay.site import Site
 from burst_replay.trace import Machine, Trace, TraceJob
 
 from benchmarks.table import Goal, Measure, main_of
-from burst.core.plan.fit import NodePool
-from burst.core.worth.history import RunTime
-from burst.core.worth.queue_order import (
+from burst.core.forecast.history import RunTime
+from burst.core.forecast.queue_order import (
     PendingJob,
     RunningJob,
     Scheduling,
     estimate_starts,
 )
+from burst.core.plan.fit import NodePool
 from burst.model.jobid import JobId
 from burst.model.request import ResourceRequest
 from burst.model.scheduler import Order

@@ -10,7 +10,7 @@ from types import MappingProxyType
 import msgspec
 
 from burst.config import IntakeSettings
-from burst.core.select.constraints import Constraints
+from burst.core.plan.constraints import Constraints
 from burst.errors import ConfigError, LeadError, LeadGone, StoreError, Unreadable
 from burst.flux.store import check_record
 from burst.lead import ServiceRequest, admit_all, no_known_jobs

@@ -21,7 +21,7 @@ from burst.cli.listing import (
 from burst.cli.numbers import Day
 from burst.cli.progress import show_wait
 from burst.cli.target import Target, target_options
-from burst.core.worth.cost_report import DIMENSIONS
+from burst.core.money.cost_report import DIMENSIONS
 from burst.kits import user_names
 from burst.model.decision import moment
 

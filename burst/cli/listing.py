@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from burst.cli.colours import Line, may_be_terminal, plain_text
-from burst.core.worth.money import UNIT, Money, format_money
+from burst.core.money.money import UNIT, Money, format_money
 from burst.errors import BurstError
 from burst.model.fsd import format_fsd
 from burst.model.printable import printable

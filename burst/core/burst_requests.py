@@ -13,15 +13,15 @@ from typing import NamedTuple
 import msgspec
 
 from burst.core.job_report import unknown_job
+from burst.core.jobs.job_rules import JobRules
+from burst.core.money.accounts import keep_accounts
 from burst.core.plan.demands import Demand
 from burst.core.plan.plan_demands import plan_demands, unread_use
 from burst.core.plan.slot_ranks import run_of
 from burst.core.plan.slots import RankSlot
 from burst.core.records import RecordsView, Transaction, unread_leases
 from burst.core.resize_request import WantedSize, resize_burst
-from burst.core.select.job_rules import JobRules
 from burst.core.standing import minimums_at
-from burst.core.worth.accounts import keep_accounts
 from burst.errors import BurstError, JobspecError
 from burst.model.burst import BurstId, Isolated, State
 from burst.model.constraint import MOST_HOSTS, canonical

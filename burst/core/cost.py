@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from burst.config import PolicyRule, Settings
+from burst.core.money.ledger import Payer, settle
+from burst.core.money.money import to_units
+from burst.core.plan.online_times import OnlineTimes, ProviderTimes
 from burst.core.plan.slots import RankSlot
 from burst.core.records import RecordsView
 from burst.core.standing import stands
 from burst.core.world import World
-from burst.core.worth.ledger import Payer, settle
-from burst.core.worth.money import to_units
-from burst.core.worth.online_times import OnlineTimes, ProviderTimes
 from burst.model.accounting import UsageWeights
 from burst.model.burst import Burst, Lease, State
 

@@ -9,10 +9,10 @@ from burst.config import GuestSettings, Settings
 from burst.core.burst_requests import request_nodes
 from burst.core.commands import take_down_burst
 from burst.core.guest_view import OWNER_SEES
+from burst.core.jobs.association_limits import LimitsInUse
 from burst.core.plan.demands import Demand
 from burst.core.plan.plan_demands import unread_use
 from burst.core.records import RecordChanges, RecordsView
-from burst.core.select.association_limits import LimitsInUse
 from burst.core.world import Halt, World
 from burst.errors import BurstError, Denied, LeadError
 from burst.model.burst import BurstId

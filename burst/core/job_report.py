@@ -14,16 +14,16 @@ import msgspec
 
 from burst.core.burst_story import assigned_jobs, known_events, sentence
 from burst.core.guest_view import OWNER_SEES
+from burst.core.jobs.job_context import OwnNodes
+from burst.core.jobs.queues import why_not_started
 from burst.core.losses import taken_from
 from burst.core.plan.capacity import own_ranks
+from burst.core.plan.constraints import Constraints
+from burst.core.plan.estimate import StartEstimate
+from burst.core.plan.online_times import OnlineTimes
 from burst.core.records import Records
 from burst.core.report import Row
-from burst.core.select.constraints import Constraints
-from burst.core.select.job_context import OwnNodes
-from burst.core.select.queues import why_not_started
 from burst.core.world import Halt, World
-from burst.core.worth.estimate import StartEstimate
-from burst.core.worth.online_times import OnlineTimes
 from burst.errors import BurstError, Unreadable
 from burst.model.active_job import ActiveJob
 from burst.model.burst import Burst, State

@@ -17,6 +17,7 @@ from burst.core.losses import (
     record_loss,
     record_reclaim,
 )
+from burst.core.money.accounts import reserve_longer
 from burst.core.observation import (
     FAILURES,
     Observation,
@@ -42,7 +43,6 @@ from burst.core.unusable_bursts import (
     forget_unusable,
 )
 from burst.core.world import World
-from burst.core.worth.accounts import reserve_longer
 from burst.model.burst import (
     CAPACITY,
     LEAD_MOVED,

@@ -13,13 +13,13 @@ from typing import Literal
 
 import msgspec
 
+from burst.core.money.budget import BudgetState
+from burst.core.money.money import format_money
 from burst.core.orphans import SURE_AFTER, Orphan
 from burst.core.provider_calls import is_overdue, is_past_lease
 from burst.core.provider_health import FailureKind
 from burst.core.records import Records
 from burst.core.world import Halt, World
-from burst.core.worth.budget import BudgetState
-from burst.core.worth.money import format_money
 from burst.model.burst import Burst
 from burst.model.decision import moment
 

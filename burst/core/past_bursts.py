@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from burst.core.cost import cost
+from burst.core.money.ledger import SettledBurst
+from burst.core.money.money import to_units
 from burst.core.records import Records
 from burst.core.report import Row, burst_row
 from burst.core.world import World
-from burst.core.worth.ledger import SettledBurst
-from burst.core.worth.money import to_units
 from burst.model.burst import Burst, BurstId, JobTimes
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import PENDING, LeadView

@@ -11,11 +11,11 @@ import msgspec
 from burst.config import Settings
 from burst.core import cooldowns, lifecycle
 from burst.core.actions import Action, ProvisionBurst
+from burst.core.money.ledger import Entry, SettledBurst
+from burst.core.money.periods import Period
+from burst.core.plan.online_times import ProviderTimes
 from burst.core.provider_health import Health
 from burst.core.world import World
-from burst.core.worth.ledger import Entry, SettledBurst
-from burst.core.worth.online_times import ProviderTimes
-from burst.core.worth.periods import Period
 from burst.errors import BurstError
 from burst.model.burst import (
     CAPACITY,

@@ -15,8 +15,8 @@ from collections.abc import Set as AbstractSet
 import msgspec
 
 from burst.core.actions import RepeatJob
+from burst.core.jobs.job_rules import JobRules
 from burst.core.records import RecordChanges, Transaction
-from burst.core.select.job_rules import JobRules
 from burst.core.world import World
 from burst.model.burst import Burst
 from burst.model.event import cut

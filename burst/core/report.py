@@ -29,13 +29,13 @@ from burst.core.observation import (
 from burst.core.obstacles import describe_cleaning, describe_delay, describe_obstacle
 from burst.core.orphans import Orphan, orphan_row
 from burst.core.plan.offers import price_of
+from burst.core.plan.online_times import OnlineTimes
 from burst.core.plan.slots import RankSlot, drained_by_hand, slot_holders
 from burst.core.provider_calls import is_overdue
 from burst.core.provider_health import Health
 from burst.core.records import Records, unread_leases
 from burst.core.resizing import describe_resize
 from burst.core.world import ProviderView, World
-from burst.core.worth.online_times import OnlineTimes
 from burst.model.burst import Burst, BurstId, State
 from burst.model.hold import HELD_BY_US
 from burst.model.jobid import JobId, format_f58, parse_jobid

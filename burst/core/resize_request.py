@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import msgspec
 
+from burst.core.money.accounts import keep_accounts
 from burst.core.plan.capacity import job_nodes
 from burst.core.plan.growth import free_above, growing, growth_portion, with_ranks
 from burst.core.plan.plan_demands import plan_context
 from burst.core.records import Transaction
 from burst.core.resizing import begin_growth, begin_shrink, give_back
-from burst.core.worth.accounts import keep_accounts
 from burst.errors import BurstError
 from burst.model.burst import Burst, BurstId, State
 from burst.model.decision import count_nodes

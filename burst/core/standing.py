@@ -14,9 +14,9 @@ from typing import NamedTuple
 from burst.config import Settings, StandingNodes
 from burst.config.intervals import parse_hours
 from burst.config.policy import as_tuple
+from burst.core.jobs.rules import minute_of_week
 from burst.core.plan.limits import FurtherUse
 from burst.core.records import ASSIGNABLE, RecordsView, Transaction, is_usable
-from burst.core.worth.rules import minute_of_week
 from burst.model.burst import ISOLATED_STEM, Burst, BurstId, Lease
 from burst.model.decision import count_nodes
 

@@ -18,8 +18,8 @@ from burst.core import cooldowns, provider_health
 from burst.core.behaviour import behaviour_of
 from burst.core.event_changes import OUT_OF_REACH
 from burst.core.job_events import assign_started_jobs
+from burst.core.jobs.refusal_cache import RefusalCache
 from burst.core.observation import why_out_of_reach
-from burst.core.plan.refusal_cache import RefusalCache
 from burst.core.plan.shortfall import Shortfall
 from burst.core.provider_calls import is_gone
 from burst.core.provider_health import Outcome, Verb

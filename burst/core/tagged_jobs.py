@@ -16,11 +16,11 @@ from burst.core.actions import CancelJob
 from burst.core.burst_actions import take_down
 from burst.core.burst_requests import describe_request
 from burst.core.isolated.decision import lost_isolated_jobs
+from burst.core.money.accounts import keep_accounts
 from burst.core.plan.demands import Demand, Plan
 from burst.core.plan.plan_demands import plan_demands, record_proposal
 from burst.core.records import RecordChanges, Transaction, is_usable
 from burst.core.world import World
-from burst.core.worth.accounts import keep_accounts
 from burst.model.burst import NOT_HELD, Burst, Isolated, State, Tag
 from burst.model.decision import Decision
 from burst.model.jobid import JobId

@@ -14,11 +14,11 @@ import msgspec
 
 from burst.config import Settings
 from burst.core.cost import cost
+from burst.core.jobs.queues import decide_on_queue
 from burst.core.plan.offers import price_of
 from burst.core.plan.slots import RankSlot
 from burst.core.records import Records, is_usable
 from burst.core.report import burst_note
-from burst.core.select.queues import decide_on_queue
 from burst.core.world import World
 from burst.model.burst import Burst, BurstId, State, Tag
 from burst.model.hold import HELD_BY_US

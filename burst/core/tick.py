@@ -12,11 +12,15 @@ from burst.config import Settings
 from burst.core import lifecycle
 from burst.core.actions import FREEING, Action
 from burst.core.burst_actions import act_on_burst
-from burst.core.joined import begin_drain
-from burst.core.plan.demands import Demand, Plan
-from burst.core.plan.growth import with_ranks
-from burst.core.plan.plan_demands import plan_context, plan_demands, record_proposal
-from burst.core.plan.refusal_cache import (
+from burst.core.jobs.assignments import (
+    end_late_bursts,
+    end_unreleased,
+    expire_assignments,
+)
+from burst.core.jobs.job_context import JobContext
+from burst.core.jobs.job_holds import plan_job_holds
+from burst.core.jobs.job_rules import JobRules
+from burst.core.jobs.refusal_cache import (
     JobDecisions,
     RefusalCache,
     cache_refusals,
@@ -24,24 +28,20 @@ from burst.core.plan.refusal_cache import (
     standing_refusals,
     unchanged_jobs_refusals,
 )
-from burst.core.plan.refusal_inputs import refusal_inputs
+from burst.core.jobs.refusal_inputs import refusal_inputs
+from burst.core.jobs.triage import triage
+from burst.core.joined import begin_drain
+from burst.core.money.accounts import keep_accounts
+from burst.core.plan.demands import Demand, Plan
+from burst.core.plan.growth import with_ranks
+from burst.core.plan.online_times import learnt
+from burst.core.plan.plan_demands import plan_context, plan_demands, record_proposal
 from burst.core.plan.shortfall import update_shortfalls
 from burst.core.records import RecordChanges, Records, Transaction
 from burst.core.resizing import begin_growth, shrink_idle
-from burst.core.select.assignments import (
-    end_late_bursts,
-    end_unreleased,
-    expire_assignments,
-)
-from burst.core.select.job_context import JobContext
-from burst.core.select.job_holds import plan_job_holds
-from burst.core.select.job_rules import JobRules
-from burst.core.select.triage import triage
 from burst.core.sync import postponed, sync, take_answers
 from burst.core.unusable_bursts import undrain_free_ranks
 from burst.core.world import World
-from burst.core.worth.accounts import keep_accounts
-from burst.core.worth.online_times import learnt
 from burst.model.burst import Burst, BurstId, Result, State
 from burst.model.decision import Decision
 from burst.model.event import Event

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from burst.config import DeadlineSettings, GuestSettings
+from burst.core.plan.estimate import StartEstimate
 from burst.core.plan.slots import RankSlot
 from burst.core.provider_health import Outcome, ProviderAnswer, Verb
-from burst.core.worth.estimate import StartEstimate
 from burst.errors import Unreadable
 from burst.model.accounting import AccountingFacts
 from burst.model.backoff import backoff

@@ -16,10 +16,10 @@ from pathlib import Path
 import msgspec
 
 from burst.config import LeadSettings, Settings
+from burst.core.jobs.confinement import keeps_users_apart
 from burst.core.plan.slots import RankSlot, find_slots
 from burst.core.provider_health import Health
 from burst.core.records import Records
-from burst.core.select.confinement import keeps_users_apart
 from burst.doctor import collect_facts
 from burst.doctor.calls import try_call
 from burst.doctor.check_accounting import check_accounting

@@ -61,7 +61,7 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     raised_to: int = 0
     """The urgency that it got after its release because its lent nodes were free and
-    Flux did not start it (`burst.core.select.raised_urgencies`). Kept after the job got
+    Flux did not start it (`burst.core.jobs.raised_urgencies`). Kept after the job got
     its own urgency back; 0 if it was never raised."""
     raised_since: float = 0.0
     """When its urgency was raised, or was set back, in seconds since the epoch."""

@@ -11,9 +11,9 @@ from collections.abc import Collection
 
 from burst import log
 from burst.config import BudgetSettings
+from burst.core.money.budget import Budgets, BudgetState
+from burst.core.money.money import format_money
 from burst.core.records import Records
-from burst.core.worth.budget import Budgets, BudgetState
-from burst.core.worth.money import format_money
 from burst.model.decision import moment
 from burst.runtime.engine_config import EngineConfig
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from burst.core.worth.ledger import Entry
+from burst.core.money.ledger import Entry
 from burst.decode import from_json
 from burst.errors import RecordUnreadable
 from burst.model.burst import JobSums, JobTimes

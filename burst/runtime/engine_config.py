@@ -19,9 +19,9 @@ import msgspec
 
 from burst import log
 from burst.config import Settings
+from burst.core.jobs.rule_warnings import find_rule_warnings, named_users
+from burst.core.money.budget import budget_warnings
 from burst.core.plan.slots import RankSlot, find_slots
-from burst.core.worth.budget import budget_warnings
-from burst.core.worth.rule_warnings import find_rule_warnings, named_users
 from burst.errors import BurstError, ConfigError
 from burst.model.fsd import format_fsd
 from burst.model.lead import LeadIdentity

@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping, Set
 import msgspec
 
 from burst.config import PolicyRule, Settings
+from burst.core.forecast.forecast import OwnNodesQueue
+from burst.core.forecast.grades import Grade
+from burst.core.jobs.burst_worth import assumed_to_burst, is_judged, worth_for_job
+from burst.core.jobs.rules import RuleSet
+from burst.core.plan.estimate import LATE_S, StartEstimate, judged_again_at
 from burst.core.records import Records
-from burst.core.select.burst_worth import assumed_to_burst, is_judged, worth_for_job
 from burst.core.world import World
-from burst.core.worth.estimate import LATE_S, StartEstimate, judged_again_at
-from burst.core.worth.forecast import OwnNodesQueue
-from burst.core.worth.grades import Grade
-from burst.core.worth.rules import RuleSet
 from burst.model.active_job import ActiveJob, QueuePicture
 from burst.model.decision import Decision
 from burst.model.jobid import JobId

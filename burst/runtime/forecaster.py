@@ -26,10 +26,10 @@ import msgspec
 
 from burst import log
 from burst.config import Settings
+from burst.core.forecast.forecast import forecast, own_nodes_queue
 from burst.core.records import Records
 from burst.core.tick import TickResult
 from burst.core.world import World
-from burst.core.worth.forecast import forecast, own_nodes_queue
 from burst.errors import LeadError
 from burst.lead import WholeQueue
 from burst.model.active_job import ActiveJob

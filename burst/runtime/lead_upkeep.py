@@ -12,8 +12,8 @@ from collections.abc import Mapping
 
 from burst import log
 from burst.config import Settings
+from burst.core.jobs.confinement import keeps_users_apart, rank_leases
 from burst.core.records import Records
-from burst.core.select.confinement import keeps_users_apart, rank_leases
 from burst.errors import ConfigError, Denied, LeadError, LeadGone, Unreadable
 from burst.lead import Lead, SchedulerHints, guests_of, queues_of, scheduler_of
 from burst.model.decision import Decision

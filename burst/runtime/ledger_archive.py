@@ -21,7 +21,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 from burst import log
-from burst.core.worth.ledger import SettledBurst
+from burst.core.money.ledger import SettledBurst
 from burst.decode import from_json
 from burst.errors import MALFORMED, StoreError
 from burst.model.burst import BurstId

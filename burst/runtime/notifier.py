@@ -15,8 +15,8 @@ import msgspec
 from burst import __version__, log
 from burst.config import NotifySettings
 from burst.config.notify import why_no_webhook
+from burst.core.money.budget import Budgets
 from burst.core.notices import Notice, Told, due_notices, find_notices, still_told
-from burst.core.worth.budget import Budgets
 from burst.decode import from_json
 from burst.errors import ConfigError
 from burst.kits.secret_file import read_secret

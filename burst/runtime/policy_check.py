@@ -13,10 +13,10 @@ from burst.config import PolicyRule, Settings, parse
 from burst.config.money import parse_budgets
 from burst.config.policy import parse_policy
 from burst.core import job_report
-from burst.core.plan.refusal_cache import without_refusals
-from burst.core.select.job_rules import JobRules
+from burst.core.jobs.job_rules import JobRules
+from burst.core.jobs.refusal_cache import without_refusals
+from burst.core.jobs.rule_warnings import find_rule_warnings, named_users
 from burst.core.tick import run_tick
-from burst.core.worth.rule_warnings import find_rule_warnings, named_users
 from burst.runtime.engine_config import find_userids
 from burst.runtime.snapshot import Snapshot
 

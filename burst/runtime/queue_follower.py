@@ -7,7 +7,7 @@ from pathlib import Path
 
 from burst import log
 from burst.config import Settings
-from burst.core.worth.rules import marking
+from burst.core.jobs.rules import marking
 from burst.errors import Unreadable
 from burst.lead import Lead, WholeQueue
 from burst.runtime.engine_config import EngineConfig

@@ -10,11 +10,11 @@ import msgspec
 
 from burst.config import LimitSettings
 from burst.core.lifecycle import quarantine, restore
+from burst.core.money.ledger import Entry, SettledBurst
+from burst.core.money.periods import Period
+from burst.core.plan.online_times import ProviderTimes
 from burst.core.provider_health import Health, bound_times
 from burst.core.records import Records
-from burst.core.worth.ledger import Entry, SettledBurst
-from burst.core.worth.online_times import ProviderTimes
-from burst.core.worth.periods import Period
 from burst.decode import from_json
 from burst.errors import RecordUnreadable
 from burst.model.burst import ISOLATED_STEM, Burst, BurstId, JobTimes

@@ -14,10 +14,10 @@ from typing import TypeVar
 import msgspec
 
 from burst import log
-from burst.core.worth.estimate import StartEstimate
-from burst.core.worth.forecast import kind_of
-from burst.core.worth.grades import ForecastGrades, GradeRecord
-from burst.core.worth.history import HistoryRecord, RunHistory
+from burst.core.forecast.forecast import kind_of
+from burst.core.forecast.grades import ForecastGrades, GradeRecord
+from burst.core.forecast.history import HistoryRecord, RunHistory
+from burst.core.plan.estimate import StartEstimate
 from burst.decode import from_json
 from burst.model.active_job import ActiveJob, QueuePicture
 from burst.model.jobid import JobId

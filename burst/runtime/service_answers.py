@@ -20,6 +20,8 @@ from burst import __version__
 from burst.core import cost, job_report, report
 from burst.core.burst_story import burst_story
 from burst.core.cost import usage_line, usage_lines
+from burst.core.forecast.forecast import kind_of
+from burst.core.forecast.grades import ALL, grade_of, grade_row, start_row
 from burst.core.guest_view import (
     GuestView,
     providers_for_guests,
@@ -28,21 +30,19 @@ from burst.core.guest_view import (
     world_for_guests,
 )
 from burst.core.job_report import WaitingJobs, starts_by_itself
-from burst.core.past_bursts import PastBursts
-from burst.core.plan.outlook import outlook
-from burst.core.plan.refusal_cache import without_refusals
-from burst.core.select.burst_worth import worth_for_job
-from burst.core.tick import TickResult, run_tick
-from burst.core.worth.budget import Budgets
-from burst.core.worth.cost_report import (
+from burst.core.jobs.burst_worth import worth_for_job
+from burst.core.jobs.refusal_cache import without_refusals
+from burst.core.money.budget import Budgets
+from burst.core.money.cost_report import (
     CostReport,
     budget_row,
     budget_row_for,
     names_user,
 )
-from burst.core.worth.forecast import kind_of
-from burst.core.worth.grades import ALL, grade_of, grade_row, start_row
-from burst.core.worth.periods import midnight
+from burst.core.money.periods import midnight
+from burst.core.past_bursts import PastBursts
+from burst.core.plan.outlook import outlook
+from burst.core.tick import TickResult, run_tick
 from burst.errors import BurstError
 from burst.model.active_job import ActiveJob
 from burst.model.burst import Burst, BurstId

@@ -19,7 +19,7 @@ from burst.core.guest_requests import (
     refuse_call,
 )
 from burst.core.guest_view import status_for
-from burst.core.select.confinement import confines_jobs
+from burst.core.jobs.confinement import confines_jobs
 from burst.core.tagged_nodes import tagged_nodes
 from burst.errors import BurstError
 from burst.lead import ServiceRequest

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 import msgspec
 
 from burst.config import Settings
+from burst.core.jobs.refusal_cache import RefusalCache
 from burst.core.orphans import Orphan
-from burst.core.plan.refusal_cache import RefusalCache
 from burst.core.records import Records
 from burst.core.world import LastCall, World
 from burst.model.decision import Decision

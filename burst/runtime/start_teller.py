@@ -16,7 +16,7 @@ import msgspec
 
 from burst import log
 from burst.config import Settings
-from burst.core.worth.estimate import StartEstimate
+from burst.core.plan.estimate import StartEstimate
 from burst.errors import Denied, LeadError, LeadGone
 from burst.lead import Lead, StartHints
 from burst.model.decision import moment

@@ -17,16 +17,16 @@ import msgspec
 from burst.config import PolicyRule, Settings
 from burst.core.cost import idle_limit, kept_idle
 from burst.core.lifecycle import apply, begin
+from burst.core.money.ledger import Payer, SettledBurst, Use, count, extend, open_entry
+from burst.core.money.life import Life, lives_until
+from burst.core.money.periods import Period, day_of, groups_of
 from burst.core.plan.capacity import source_of
 from burst.core.plan.demands import Demand
 from burst.core.plan.fit import NodePool
+from burst.core.plan.online_times import ProviderTimes
 from burst.core.plan.purchases import NO_PURCHASES, Purchases
 from burst.core.plan.sources import LiveBurst
 from burst.core.records import Records
-from burst.core.worth.ledger import Payer, SettledBurst, Use, count, extend, open_entry
-from burst.core.worth.life import Life, lives_until
-from burst.core.worth.online_times import ProviderTimes
-from burst.core.worth.periods import Period, day_of, groups_of
 from burst.model.burst import Lease
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58

@@ -2,7 +2,7 @@
 """The site's own nodes: the jobs that wait for them, that run there, and when each
 starts.
 
-The scheduler is `burst.core.worth.queue_order`, which also forecasts starts. It uses
+The scheduler is `burst.core.forecast.queue_order`, which also forecasts starts. It uses
 time limits; forecasts use expected run times, which come from the jobs that ran before.
 """
 
@@ -13,9 +13,14 @@ from bisect import bisect_left, insort
 from collections.abc import Sequence
 from functools import cache
 
-from burst.core.worth.conservative import End, Start, Waiting
-from burst.core.worth.history import JobKind, RunHistory
-from burst.core.worth.queue_order import Leaves, Scheduling, simulate_queue, starts_now
+from burst.core.forecast.conservative import End, Start, Waiting
+from burst.core.forecast.history import JobKind, RunHistory
+from burst.core.forecast.queue_order import (
+    Leaves,
+    Scheduling,
+    simulate_queue,
+    starts_now,
+)
 from burst.model.jobid import JobId
 from burst.model.scheduler import Order
 from burst_replay.trace import TraceJob

@@ -7,7 +7,7 @@ import math
 
 from burst.config import PolicyRule
 from burst.config.policy import default_rule
-from burst.core.worth.rules import JobFacts, RuleSet
+from burst.core.jobs.rules import JobFacts, RuleSet
 from burst_replay.trace import TraceJob
 
 

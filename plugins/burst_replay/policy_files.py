@@ -12,10 +12,10 @@ import msgspec
 
 from burst.cli.listing import money
 from burst.config import Settings, load
+from burst.core.jobs.rule_warnings import find_rule_warnings, named_users
+from burst.core.jobs.rules import RuleSet
+from burst.core.money.budget import budget_warnings
 from burst.core.standing import StandingMinimum
-from burst.core.worth.budget import budget_warnings
-from burst.core.worth.rule_warnings import find_rule_warnings, named_users
-from burst.core.worth.rules import RuleSet
 from burst.errors import BurstError, ConfigError
 from burst.model.fsd import format_fsd
 from burst.provider import Offer

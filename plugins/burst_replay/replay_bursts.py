@@ -21,20 +21,20 @@ from heapq import heappush
 import msgspec
 
 from burst.config import LimitSettings, PolicyRule
+from burst.core.jobs.job_rules import narrowed
+from burst.core.money.budget import next_begin
+from burst.core.money.ledger import Costs, NodeSeconds, Payer, counted, settle
 from burst.core.plan.catalog import Failures, OfferCatalog
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Demand, LiveBurstWorth
+from burst.core.plan.estimate import StartEstimate, judge
 from burst.core.plan.leasable import LeasableRanks
 from burst.core.plan.limits import Usage
 from burst.core.plan.live_nodes import LiveNodes
 from burst.core.plan.offers import ProviderOffer
+from burst.core.plan.online_times import OnlineTimes
 from burst.core.plan.rank_table import RankTable
 from burst.core.plan.sources import new_burst, why_unwanted
-from burst.core.select.job_rules import narrowed
-from burst.core.worth.budget import next_begin
-from burst.core.worth.estimate import StartEstimate, judge
-from burst.core.worth.ledger import Costs, NodeSeconds, Payer, counted, settle
-from burst.core.worth.online_times import OnlineTimes
 from burst.model.burst import BurstId, Lease
 from burst.model.jobid import JobId
 from burst.model.lead import NO_LEAD

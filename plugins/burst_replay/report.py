@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from burst.core.worth.money import to_units
+from burst.core.money.money import to_units
 from burst_replay.simulator import ReplayOutcome
 from burst_replay.trace import Machine, Trace, TraceJob
 

@@ -17,8 +17,8 @@ from heapq import heappop, heappush
 import msgspec
 
 from burst.config import PolicyRule
-from burst.core.worth.estimate import judged_again_at
-from burst.core.worth.ledger import Costs, NodeSeconds
+from burst.core.money.ledger import Costs, NodeSeconds
+from burst.core.plan.estimate import judged_again_at
 from burst_replay.own_nodes import OwnQueue
 from burst_replay.policies import Policy
 from burst_replay.replay_bursts import Due, Events, ReplayBursts

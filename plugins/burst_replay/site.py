@@ -10,7 +10,7 @@ import msgspec
 from burst.config import BudgetSettings, DeadlineSettings, Seconds, Settings
 from burst.core.plan.catalog import Failures, offer_catalog
 from burst.core.plan.offers import ProviderOffer, provider_offers
-from burst.core.worth.online_times import ProviderTimes, StageTimes, kind_of
+from burst.core.plan.online_times import ProviderTimes, StageTimes, kind_of
 from burst.model.scheduler import Order
 from burst.model.shape import Shape
 from burst.provider import Offer

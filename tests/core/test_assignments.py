@@ -4,9 +4,9 @@
 import pytest
 
 from burst.core.commands import release_jobs
+from burst.core.jobs.assignments import end_late_bursts, expire_assignments
 from burst.core.lifecycle import apply, begin
 from burst.core.records import Records, Transaction
-from burst.core.select.assignments import end_late_bursts, expire_assignments
 from burst.model.burst import Result, State
 from burst.model.event import Event
 from burst.model.hold import HoldState

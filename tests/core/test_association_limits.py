@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from burst.core.jobs.association_limits import LimitsInUse, use_of
+from burst.core.money.ledger import Payer, open_entry
 from burst.core.records import Records
-from burst.core.select.association_limits import LimitsInUse, use_of
-from burst.core.worth.ledger import Payer, open_entry
 from burst.model.accounting import (
     AccountingFacts,
     AssociationLimits,
@@ -21,7 +21,7 @@ from burst.model.request import ResourceRequest
 from burst.runtime.side_threads import SideThreads
 from tests.builders import T0, but, job, view, whole, world
 from tests.core import isolation
-from tests.core.worth.money_sim import submit
+from tests.core.money.money_sim import submit
 from tests.fakes import KnownBanks
 from tests.lifecycles import LEASE
 from tests.sim import Sim

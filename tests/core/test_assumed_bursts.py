@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from burst.core.jobs.burst_worth import assumed_to_burst, is_judged, worth_for_job
 from burst.core.records import Records
-from burst.core.select.burst_worth import assumed_to_burst, is_judged, worth_for_job
 from burst.model.decision import Decision
 from burst.model.lead import JobView
 from burst.model.reason import Reason

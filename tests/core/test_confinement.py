@@ -4,12 +4,12 @@
 import pytest
 
 from burst.core.actions import ConfineJobs, HoldJobs, MoveJobs, ReleaseJobs
+from burst.core.jobs.confinement import confines_jobs, keeps_users_apart
 from burst.core.plan.capacity import own_ranks
 from burst.core.plan.growth import free_above
 from burst.core.plan.leasable import free_ranks
 from burst.core.plan.slots import find_slots
 from burst.core.records import Records
-from burst.core.select.confinement import confines_jobs, keeps_users_apart
 from burst.core.tick import run_tick
 from burst.model.burst import Tag
 from burst.model.hold import Hold, HoldState

@@ -4,7 +4,7 @@ import time
 import msgspec
 import pytest
 
-from burst.core.select.constraints import MOST_BYTES, MOST_WORK, Constraints
+from burst.core.plan.constraints import MOST_BYTES, MOST_WORK, Constraints
 from burst.model.constraint import ConstraintEvaluator, canonical
 from tests.builders import identity
 

@@ -5,10 +5,10 @@ import pytest
 
 from burst.core import lifecycle
 from burst.core.cost import cost, per_hour, seconds_until_drain, totals
+from burst.core.money import ledger
+from burst.core.money.ledger import Use, open_entry
 from burst.core.plan.slots import find_slots
 from burst.core.records import Records
-from burst.core.worth import ledger
-from burst.core.worth.ledger import Use, open_entry
 from burst.model.burst import Burst
 from burst.model.event import Event
 from tests.builders import T0, but, identity, settings

@@ -9,13 +9,13 @@ from burst.config import LimitSettings, PlanSettings, Settings
 from burst.core.plan.catalog import Failures, offer_catalog
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import LiveBurstWorth
+from burst.core.plan.estimate import StartEstimate
 from burst.core.plan.leasable import LeasableRanks
 from burst.core.plan.limits import FurtherUse, Usage
 from burst.core.plan.offers import provider_offers
 from burst.core.plan.rank_table import RankTable
 from burst.core.plan.sources import Portion, Source, new_burst, nodes_wanted
 from burst.core.provider_health import FailureRecord, Health
-from burst.core.worth.estimate import StartEstimate
 from burst.model.burst import Burst, BurstId, Isolated, State, Tag
 from burst.model.decision import Decision, OfferRejection
 from burst.model.reason import Reason

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from burst.core import guest_view, lifecycle
 from burst.core.guest_view import GuestView
+from burst.core.money.ledger import Payer, Share
 from burst.core.records import Records
-from burst.core.worth.ledger import Payer, Share
 from burst.model.event import Event
 from burst.model.jobid import EXAMPLE, JobId, format_f58, without_jobs
 from tests.builders import T0, but, job, view, whole, world
+from tests.core.money.budgets import entry
 from tests.core.ticks import recorded
-from tests.core.worth.budgets import entry
 from tests.lifecycles import LEASE
 
 GUEST, OTHER = 1234, 1235

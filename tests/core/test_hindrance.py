@@ -3,8 +3,8 @@
 
 import pytest
 
-from burst.core.select.constraints import Constraints
-from burst.core.select.hindrance import find_hindrance, is_displaced
+from burst.core.jobs.hindrance import find_hindrance, is_displaced
+from burst.core.plan.constraints import Constraints
 from burst.model.burst import State
 from burst.model.jobid import format_f58
 from burst.model.lead import JobState, QueueView

@@ -4,8 +4,8 @@
 import pytest
 
 from burst.core.actions import FailJob, HoldJobs, MoveJobs, ReleaseJobs
+from burst.core.jobs.confinement import rank_leases
 from burst.core.records import Records
-from burst.core.select.confinement import rank_leases
 from burst.core.tick import run_tick
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId

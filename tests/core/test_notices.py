@@ -5,16 +5,16 @@ import pytest
 
 from burst.config import BudgetSettings, Settings
 from burst.core.lifecycle import apply, quarantine
+from burst.core.money.budget import Budgets
 from burst.core.notices import Notice, Told, due_notices, find_notices, still_told
 from burst.core.orphans import Orphan
 from burst.core.provider_health import FailureRecord, Health
 from burst.core.records import Records
 from burst.core.world import Halt, ProviderView
-from burst.core.worth.budget import Budgets
 from burst.model.burst import BurstId, State
 from burst.model.event import Event
 from tests.builders import T0, but, view, world
-from tests.core.worth.budgets import entry
+from tests.core.money.budgets import entry
 from tests.lifecycles import WHOLE_WAY, leased, run
 
 NOW = T0 + 1000

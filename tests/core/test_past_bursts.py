@@ -2,18 +2,18 @@
 import pytest
 
 from burst.core import lifecycle
+from burst.core.money.ledger import Costs, Payer, Share
+from burst.core.money.money import Money
 from burst.core.past_bursts import PastBursts
+from burst.core.plan.estimate import StartEstimate
 from burst.core.records import Records
-from burst.core.worth.estimate import StartEstimate
-from burst.core.worth.ledger import Costs, Payer, Share
-from burst.core.worth.money import Money
 from burst.model.burst import BurstId
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState
 from tests.builders import T0, but, job, view, whole, world
+from tests.core.money.budgets import settled_burst
 from tests.core.ticks import tick_once
-from tests.core.worth.budgets import settled_burst
 from tests.lifecycles import LEASE
 
 ONE, TWO = JobId(1), JobId(2)

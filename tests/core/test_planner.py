@@ -4,10 +4,10 @@ import math
 import pytest
 
 from burst.core.plan.demands import LiveBurstWorth
+from burst.core.plan.estimate import StartEstimate
 from burst.core.plan.fit import NodePool
 from burst.core.plan.leasable import UNSCHEDULED
 from burst.core.plan.limits import FurtherUse
-from burst.core.worth.estimate import StartEstimate
 from burst.model.burst import BurstId
 from burst.model.decision import name_ranks
 from burst.model.reason import Reason

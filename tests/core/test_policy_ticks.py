@@ -7,11 +7,11 @@ import pytest
 
 from burst.core.actions import HoldJobs, ReleaseJobs
 from burst.core.lifecycle import apply, begin
+from burst.core.plan.estimate import StartEstimate
+from burst.core.plan.online_times import ProviderTimes
 from burst.core.records import Records
 from burst.core.tick import TickResult, run_tick
 from burst.core.world import World
-from burst.core.worth.estimate import StartEstimate
-from burst.core.worth.online_times import ProviderTimes
 from burst.model.burst import Burst
 from burst.model.event import Event
 from burst.model.hold import Hold, HoldState

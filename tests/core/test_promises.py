@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 
+from burst.core.money.ledger import Payer
 from burst.core.plan.demands import Demand
 from burst.core.plan.fit import NodePool
 from burst.core.plan.limits import FurtherUse
@@ -16,7 +17,6 @@ from burst.core.plan.promises import MOST
 from burst.core.plan.purchases import Purchases
 from burst.core.plan.slots import find_slots
 from burst.core.records import Records
-from burst.core.worth.ledger import Payer
 from burst.model.burst import BurstId, Isolated
 from burst.model.jobid import JobId
 from burst.model.reason import Reason

@@ -4,8 +4,8 @@
 import pytest
 
 from burst.core.cooldowns import pause_reclaimed
+from burst.core.money.cost_report import CostReport
 from burst.core.provider_health import FailureRecord, Health
-from burst.core.worth.cost_report import CostReport
 from burst.model.burst import Result, State
 from burst.model.lead import JobState
 from burst.provider import Failure

@@ -12,9 +12,7 @@ from typing import Any, Literal
 import pytest
 
 from burst.config import Settings
-from burst.core.plan.demands import Promise
-from burst.core.plan.leasable import LeasableRanks
-from burst.core.plan.refusal_cache import (
+from burst.core.jobs.refusal_cache import (
     AT_ONCE,
     FEW,
     JobDecisions,
@@ -24,12 +22,14 @@ from burst.core.plan.refusal_cache import (
     standing_refusals,
     unchanged_jobs_refusals,
 )
-from burst.core.plan.refusal_inputs import RefusalInputs, refusal_inputs
+from burst.core.jobs.refusal_inputs import RefusalInputs, refusal_inputs
+from burst.core.jobs.rules import RuleSet
+from burst.core.money.ledger import open_entry
+from burst.core.plan.demands import Promise
+from burst.core.plan.leasable import LeasableRanks
 from burst.core.plan.slots import find_slots
 from burst.core.records import Records, Transaction
 from burst.core.tick import run_tick
-from burst.core.worth.ledger import open_entry
-from burst.core.worth.rules import RuleSet
 from burst.model.burst import State
 from burst.model.decision import Decision
 from burst.model.hold import Hold, HoldState

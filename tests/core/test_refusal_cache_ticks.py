@@ -10,11 +10,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from burst.core.jobs.refusal_cache import without_refusals
+from burst.core.plan.estimate import StartEstimate
 from burst.core.plan.promises import RESERVATION_S
-from burst.core.plan.refusal_cache import without_refusals
 from burst.core.records import Records
 from burst.core.tick import TickResult, run_tick
-from burst.core.worth.estimate import StartEstimate
 from burst.model.hold import Hold, HoldState
 from burst.model.jobid import JobId
 from burst.model.lead import JobState, JobView

@@ -7,6 +7,7 @@ import pytest
 
 from burst.config import Seconds
 from burst.core.lifecycle import apply
+from burst.core.money.money import to_units
 from burst.core.plan.catalog import read_catalog
 from burst.core.plan.context import PlanContext
 from burst.core.plan.demands import Plan, Promise, Proposal
@@ -16,7 +17,6 @@ from burst.core.plan.limits import Usage
 from burst.core.plan.rank_table import RankTable
 from burst.core.records import Records, Transaction
 from burst.core.tick import run_tick
-from burst.core.worth.money import to_units
 from burst.model.burst import Burst, Isolated, State, Tag
 from burst.model.event import Event
 from burst.model.jobid import JobId

@@ -10,6 +10,7 @@ from burst.core.actions import DrainBurst, ResizeBurst, UndrainBurst
 from burst.core.burst_actions import next_deadline
 from burst.core.burst_story import burst_story
 from burst.core.cost import cost
+from burst.core.jobs.confinement import rank_leases
 from burst.core.lifecycle import apply, restore
 from burst.core.plan.growth import free_above
 from burst.core.plan.slots import find_slots
@@ -17,7 +18,6 @@ from burst.core.provider_health import Health, Outcome, ProviderAnswer, Verb
 from burst.core.records import Records, Transaction
 from burst.core.report import burst_row
 from burst.core.resize_request import WantedSize, resize_burst
-from burst.core.select.confinement import rank_leases
 from burst.core.tick import result_of, run_tick
 from burst.core.world import LastCall, ProviderView
 from burst.errors import BurstError, Unreadable

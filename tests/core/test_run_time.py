@@ -7,6 +7,7 @@ import pytest
 
 from burst.config import LimitSettings
 from burst.core.actions import FailJob, ProvisionBurst
+from burst.core.jobs.assignments import end_warning
 from burst.core.plan.catalog import Failures, offer_catalog
 from burst.core.plan.context import PlanContext
 from burst.core.plan.leasable import LeasableRanks
@@ -14,7 +15,6 @@ from burst.core.plan.limits import Usage
 from burst.core.plan.offers import drain_time, provider_offers
 from burst.core.plan.rank_table import RankTable
 from burst.core.records import Records
-from burst.core.select.assignments import end_warning
 from burst.core.tick import run_tick
 from burst.model.burst import Isolated
 from burst.model.decision import moment

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from burst.config import Settings
 from burst.core.burst_requests import keep_minimums
+from burst.core.money.ledger import open_entry
 from burst.core.records import Records, Transaction
 from burst.core.standing import (
     describe_renewal,
@@ -21,7 +22,6 @@ from burst.core.standing import (
     stands,
 )
 from burst.core.world import ProviderView
-from burst.core.worth.ledger import open_entry
 from burst.model.burst import (
     ISOLATED_STEM,
     Burst,

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
+from burst.core.jobs.refusal_cache import RefusalCache
+from burst.core.jobs.refusal_inputs import refusal_inputs
+from burst.core.jobs.rules import RuleSet
 from burst.core.lifecycle import apply, restore
-from burst.core.plan.refusal_cache import RefusalCache
-from burst.core.plan.refusal_inputs import refusal_inputs
 from burst.core.plan.shortfall import Shortfall
 from burst.core.records import RecordChanges, Records, Transaction
 from burst.core.resizing import IdlePart
 from burst.core.sync import postpone, postponed
-from burst.core.worth.rules import RuleSet
 from burst.model.burst import State
 from burst.model.event import Event
 from burst.model.hold import Hold, HoldState

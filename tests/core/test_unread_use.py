@@ -9,7 +9,7 @@ from burst.errors import BurstError
 from burst.model.burst import State
 from burst.model.reason import Reason
 from tests.builders import LENT, whole
-from tests.core.worth import money_sim
+from tests.core.money import money_sim
 from tests.sim import Sim
 
 FOUR = whole(4, constraint=LENT)

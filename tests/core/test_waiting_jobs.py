@@ -4,9 +4,9 @@ import math
 from burst.core import lifecycle
 from burst.core.burst_story import state_times
 from burst.core.job_report import WaitingJobs
+from burst.core.plan.estimate import StartEstimate
+from burst.core.plan.online_times import ProviderTimes
 from burst.core.records import Records
-from burst.core.worth.estimate import StartEstimate
-from burst.core.worth.online_times import ProviderTimes
 from burst.model.burst import BurstId
 from burst.model.decision import Decision
 from burst.model.event import Event

@@ -3,10 +3,10 @@
 
 import pytest
 
+from burst.core.money.ledger import Payer
 from burst.core.plan.limits import FurtherUse
 from burst.core.plan.purchases import Purchases
 from burst.core.records import Records
-from burst.core.worth.ledger import Payer
 from burst.model.burst import BurstId
 from burst.model.next_step import ends_by_waiting
 from burst.model.reason import Reason

@@ -14,12 +14,12 @@ from burst_vm.handover import TOKEN_BYTES
 from burst_vm.provider import FETCH_S
 
 from burst.config import DeadlineSettings
+from burst.core.money.accounts import KEPT_SETTLED, MOST_SETTLED
+from burst.core.money.periods import KEPT_DAYS, MOST_GROUPS
 from burst.core.obstacles import AGAIN_S
 from burst.core.plan.promises import RESERVATION_S
 from burst.core.tick import KEPT_ENDED
 from burst.core.world import ABSENT_READS
-from burst.core.worth.accounts import KEPT_SETTLED, MOST_SETTLED
-from burst.core.worth.periods import KEPT_DAYS, MOST_GROUPS
 from burst.model.fsd import format_fsd
 from burst.provider import OUTPUT_MOST
 from burst.runtime.bank_reader import ASK_EVERY_S

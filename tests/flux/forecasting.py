@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 from burst.config import parse
-from burst.core.worth.estimate import StartEstimate
+from burst.core.plan.estimate import StartEstimate
 from burst.lead import ServiceRequest
 from burst.model.jobid import JobId
 from burst.runtime.session import Session

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from burst.core.worth.estimate import StartEstimate
+from burst.core.plan.estimate import StartEstimate
 from burst.model.jobid import JobId, format_f58
 from tests.contract.whole_queue import QueueReader
 from tests.flux.fluxion import needs_fluxion, scheduled, use_fluxion

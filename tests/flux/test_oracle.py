@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from burst.core.plan.constraints import Constraints
 from burst.core.plan.fit import NodePool, nodes_needed
-from burst.core.select.constraints import Constraints
 from burst.flux.node_set import parse_nodes
 from burst.model.lead import Bootstrap, LeadIdentity
 from burst.model.ranks import format_idset

@@ -9,10 +9,10 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
+from burst.core.forecast.grades import ALL, Grade
+from burst.core.money.periods import sum_of
 from burst.core.orphans import Orphan
 from burst.core.provider_health import FailureRecord, Health
-from burst.core.worth.grades import ALL, Grade
-from burst.core.worth.periods import sum_of
 from burst.http.metrics.catalog import CATALOG, PREFIX
 from burst.http.metrics.collector import LIVE_STATES, DaemonCollector
 from burst.lead import ServiceRequest

@@ -33,16 +33,16 @@ from typing import Any
 import msgspec
 
 from burst.core.burst_actions import next_deadline
+from burst.core.jobs.refusal_cache import without_refusals
+from burst.core.money.budget import Budgets
 from burst.core.obstacles import AGAIN_S
 from burst.core.plan.capacity import usable_nodes
 from burst.core.plan.catalog import coming_bursts, running_trials
 from burst.core.plan.fit import nodes_needed
 from burst.core.plan.offers import drain_time
-from burst.core.plan.refusal_cache import without_refusals
 from burst.core.plan.slots import DRAIN_TAG
 from burst.core.provider_health import FailureKind, FailureRecord
 from burst.core.tick import run_tick
-from burst.core.worth.budget import Budgets
 from burst.errors import RecordUnreadable
 from burst.model.burst import State
 from burst.model.jobid import JobId

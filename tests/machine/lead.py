@@ -17,8 +17,8 @@ from types import MappingProxyType
 
 import msgspec
 
+from burst.core.plan.constraints import Constraints
 from burst.core.plan.fit import nodes_needed
-from burst.core.select.constraints import Constraints
 from burst.errors import Unreadable
 from burst.lead import no_known_jobs
 from burst.model.jobid import JobId

@@ -14,8 +14,8 @@ from fractions import Fraction
 
 from burst.config import BudgetSettings
 from burst.config.policy import as_tuple
-from burst.core.worth.budget import BudgetState
-from burst.core.worth.ledger import (
+from burst.core.money.budget import BudgetState
+from burst.core.money.ledger import (
     STANDING,
     PaidBurst,
     Payer,
@@ -23,7 +23,7 @@ from burst.core.worth.ledger import (
     by_share,
     counted,
 )
-from burst.core.worth.money import Money
+from burst.core.money.money import Money
 from burst.model.burst import BurstId
 from tests.machine.world import World
 

@@ -10,10 +10,10 @@ import msgspec
 
 from burst.config import Settings
 from burst.core import burst_story
+from burst.core.jobs.confinement import confines_jobs, keeps_users_apart
 from burst.core.observation import why_out_of_reach
 from burst.core.plan.slots import find_slots
 from burst.core.records import jobs_on_record
-from burst.core.select.confinement import confines_jobs, keeps_users_apart
 from burst.model.banks import NOT_VERIFIED, Associations, Banks
 from burst.model.burst import BurstId, State
 from burst.model.hold import HoldState

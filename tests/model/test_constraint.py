@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from burst.core.select.constraints import Constraints
+from burst.core.plan.constraints import Constraints
 from burst.errors import JobspecError
 from burst.model.constraint import (
     DEEPEST,

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+from burst.core.money.accounts import KEPT_SETTLED
 from burst.core.tick import KEPT_ENDED
-from burst.core.worth.accounts import KEPT_SETTLED
 from burst.model.burst import KEPT_JOBS
 from tests.month.month import Size
 

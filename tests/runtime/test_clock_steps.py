@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from burst.core.money.ledger import Entry, Payer, Share
+from burst.core.money.money import Money
 from burst.core.records import Records
-from burst.core.worth.ledger import Entry, Payer, Share
-from burst.core.worth.money import Money
 from burst.errors import StoreError
 from burst.model.burst import BurstId
 from burst.model.hold import Hold, HoldState

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from burst.core.forecast.grades import Grade
+from burst.core.plan.estimate import StartEstimate
 from burst.core.records import Records
 from burst.core.tick import TickResult
-from burst.core.worth.estimate import StartEstimate
-from burst.core.worth.grades import Grade
 from burst.errors import Unreadable
 from burst.model.active_job import ActiveJob, QueuePicture, picture_of
 from burst.model.decision import Decision

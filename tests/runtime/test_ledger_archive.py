@@ -11,9 +11,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from burst.core.worth.accounts import KEPT_SETTLED
-from burst.core.worth.ledger import Costs, Payer, SettledBurst, Share
-from burst.core.worth.money import UNIT, Money
+from burst.core.money.accounts import KEPT_SETTLED
+from burst.core.money.ledger import Costs, Payer, SettledBurst, Share
+from burst.core.money.money import UNIT, Money
 from burst.errors import StoreError
 from burst.model.burst import BurstId
 from burst.model.jobid import JobId, format_f58

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from burst.core.worth.estimate import StartEstimate
+from burst.core.plan.estimate import StartEstimate
 from burst.errors import BurstError, ConfigError, Denied
 from burst.model.active_job import ActiveJob
 from burst.model.decision import Decision

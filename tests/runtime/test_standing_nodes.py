@@ -8,8 +8,8 @@ import pytest
 
 from burst.core.burst_story import burst_story, next_step_of
 from burst.core.cost import seconds_until_drain
-from burst.core.worth.budget import Budgets
-from burst.core.worth.cost_report import CostReport
+from burst.core.money.budget import Budgets
+from burst.core.money.cost_report import CostReport
 from burst.model.burst import Result, State
 from burst.model.reason import Reason
 from burst.provider import Failure

@@ -5,7 +5,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from burst.core.worth.estimate import StartEstimate
+from burst.core.plan.estimate import StartEstimate
 from burst.errors import LeadError, LeadGone
 from burst.lead import Lead
 from burst.model.decision import moment

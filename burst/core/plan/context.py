@@ -12,6 +12,7 @@ import msgspec
 
 from burst.config import PlanSettings
 from burst.core.plan.catalog import OfferCatalog
+from burst.core.plan.constraints import Constraints
 from burst.core.plan.demands import Demand
 from burst.core.plan.limits import Usage
 from burst.core.plan.offers import ProviderOffer
@@ -29,7 +30,6 @@ from burst.core.plan.sources import (
     why_not_worth,
     why_unwanted,
 )
-from burst.core.select.constraints import Constraints
 from burst.model.decision import OfferRejection
 from burst.model.fsd import format_fsd
 from burst.model.jobid import JobId

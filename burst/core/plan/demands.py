@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from burst.core.worth.estimate import StartEstimate, judge, keep_purchase
+from burst.core.plan.estimate import StartEstimate, judge, keep_purchase
 from burst.model.burst import BurstId, Isolated, Lease, Tag
 from burst.model.decision import Decision
 from burst.model.jobid import JobId

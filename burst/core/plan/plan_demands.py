@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from burst.config import Settings
+from burst.core.money.ledger import Entry, Payer
+from burst.core.money.life import payer_of
 from burst.core.plan.capacity import lending_bursts
 from burst.core.plan.catalog import read_catalog
 from burst.core.plan.context import PlanContext
@@ -28,8 +30,6 @@ from burst.core.records import (
     unreadable_isolated_record,
 )
 from burst.core.world import World
-from burst.core.worth.ledger import Entry, Payer
-from burst.core.worth.life import payer_of
 from burst.model.banks import Banks
 from burst.model.burst import BurstId, Lease
 from burst.model.decision import Decision

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What a plan buys, checked against the budgets: an offer that exceeds one is refused.
 
-For each burst this counts the amount that `burst.core.worth.accounts` reserves for it
+For each burst this counts the amount that `burst.core.money.accounts` reserves for it
 once the plan is on record. Without budgets nothing is counted.
 """
 
@@ -15,24 +15,24 @@ import msgspec
 
 from burst.config import Settings
 from burst.core.lifecycle import BEFORE_ONLINE
-from burst.core.plan.demands import Demand
-from burst.core.plan.offers import ProviderOffer
-from burst.core.records import Records, RecordsView
-from burst.core.worth.budget import (
+from burst.core.money.budget import (
     Budgets,
     BudgetState,
     Commitment,
     commitment_of,
 )
-from burst.core.worth.ledger import Payer
-from burst.core.worth.life import (
+from burst.core.money.ledger import Payer
+from burst.core.money.life import (
     Life,
     boot_limit,
     life_parts,
     lives_until,
     node_seconds,
 )
-from burst.core.worth.money import format_money, from_price
+from burst.core.money.money import format_money, from_price
+from burst.core.plan.demands import Demand
+from burst.core.plan.offers import ProviderOffer
+from burst.core.records import Records, RecordsView
 from burst.model.burst import Burst, BurstId
 from burst.model.decision import OfferRejection, moment
 from burst.model.fsd import format_fsd

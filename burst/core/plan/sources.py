@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from burst.core.money.budget import Commitment
 from burst.core.plan.demands import Demand
 from burst.core.plan.fit import NodePool, describe_need, nodes_needed
 from burst.core.plan.limits import FurtherUse
 from burst.core.plan.offers import ProviderOffer
-from burst.core.worth.budget import Commitment
 from burst.model.burst import PRICE_SOURCES, BurstId, PriceSource, Tag
 from burst.model.decision import OfferRejection
 from burst.model.jobid import JobId

@@ -25,15 +25,15 @@ from burst import __version__
 from burst.config import BudgetSettings
 from burst.core import cost
 from burst.core.behaviour import behaviour_of
+from burst.core.forecast.grades import ALL
+from burst.core.money.budget import Budgets
+from burst.core.money.ledger import Costs
+from burst.core.money.money import Money, to_units
+from burst.core.money.periods import sum_of
 from burst.core.provider_calls import is_overdue, is_past_lease
 from burst.core.provider_health import WORKS, FailureKind, Health, Outcome, Verb
 from burst.core.report import slot_rows
 from burst.core.world import World
-from burst.core.worth.budget import Budgets
-from burst.core.worth.grades import ALL
-from burst.core.worth.ledger import Costs
-from burst.core.worth.money import Money, to_units
-from burst.core.worth.periods import sum_of
 from burst.http.metrics.catalog import CATALOG, PREFIX, Labels, Metric, Samples, Value
 from burst.model.burst import Burst, Result, State
 from burst.model.distribution import BOUNDS, Distribution

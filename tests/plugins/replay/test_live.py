@@ -20,7 +20,7 @@ from burst_replay.simulator import replay
 from burst_replay.site import NO_FILE, Site, sold_offers
 from burst_replay.trace import Machine
 
-from burst.core.worth.rules import RuleSet
+from burst.core.jobs.rules import RuleSet
 from burst.model.scheduler import Order
 from tests.builders import settings
 from tests.plugins.replay.recorded_run import (

@@ -15,8 +15,8 @@ from burst_replay.site import Site, sold_offers
 from burst_replay.trace import Machine, Trace, TraceJob
 
 from burst.config import Settings
+from burst.core.jobs.rules import RuleSet
 from burst.core.plan.offers import ProviderOffer
-from burst.core.worth.rules import RuleSet
 from tests.builders import offer, settings
 
 OFFERS = {

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from burst.core.money.money import to_units
 from burst.core.plan.offers import ProviderOffer
-from burst.core.worth.money import to_units
 from burst.model.scheduler import Order
 from tests.builders import offer
 from tests.plugins.replay.rule import rules_of, site_of

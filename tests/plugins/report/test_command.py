@@ -9,10 +9,10 @@ from contextlib import closing
 import pytest
 from burst_report.route import report_routes
 
+from burst.core.money.ledger import Costs, Payer
+from burst.core.money.money import Money
+from burst.core.money.periods import Group, Period
 from burst.core.records import Records
-from burst.core.worth.ledger import Costs, Payer
-from burst.core.worth.money import Money
-from burst.core.worth.periods import Group, Period
 from burst.http.routes import HttpRequest
 from burst.model.jobid import format_f58
 from burst.model.lead import JobState
