@@ -130,7 +130,7 @@ def make_requested_burst(
     Return the decision about it, and the new bursts. Raises Unreadable.
     """
     tx.world.read_lead()
-    plan = plan_demands(tx, tx.world, tx.settings, [demand])
+    plan = plan_demands(tx, [demand])
     for proposal in plan.proposals:
         tx.plan_burst(proposal.lease, {})
     keep_accounts(tx)

@@ -56,12 +56,12 @@ class IsolatedJobs(msgspec.Struct, frozen=True, kw_only=True):
         demands = self._demands(tx, in_order, room)
         if not demands:
             return ""
-        plan = plan_demands(tx, tx.world, tx.settings, demands)
+        plan = plan_demands(tx, demands)
         for proposal in plan.proposals:
             # A job that asks for cores only may take more nodes than was assumed.
             room -= proposal.lease.nodes
             if room >= 0:
-                record_proposal(tx, proposal, tx.world)
+                record_proposal(tx, proposal)
         keep_accounts(tx)
         return _refusal(plan, demands)
 

@@ -110,7 +110,7 @@ def run_tick(
     sync(tx, same)
     decided: JobDecisions | None = None
     if world.lead is not None:
-        decided = _decide_on_jobs(tx, world, settings, cache, same)
+        decided = _decide_on_jobs(tx, cache, same)
     for burst in list(tx.bursts.values()):
         # A burst that was planned in this tick has its provider call already.
         if burst.id in records.bursts and not burst.quarantined:
@@ -150,7 +150,7 @@ def free_unused(
     tx = Transaction(records, world, settings, now)
     sync(tx, {})
     if world.lead is not None and world.halt is not None:
-        end_unreleased(tx, world.lead, world.halt, settings.deadlines.release)
+        end_unreleased(tx, world.halt)
     for burst in list(tx.bursts.values()):
         # A new one would be on record as provisioned, and its provider is not called.
         stays = burst.lease.isolated and (not stored or burst.state is State.NEW)
@@ -173,35 +173,31 @@ def record_answers(
 
 def _decide_on_jobs(
     tx: Transaction,
-    world: World,
-    settings: Settings,
     cache: RefusalCache | None,
     same: Mapping[JobId, Decision],
 ) -> JobDecisions:
     """Decide on each pending job; record new bursts, and hold or release jobs."""
-    assert world.lead is not None
-    end_late_bursts(tx, world)
-    expire_assignments(tx, world)
+    world, settings = tx.world, tx.settings
+    end_late_bursts(tx)
+    expire_assignments(tx)
     rules = JobRules(world, settings, tx.now)
-    inputs = refusal_inputs(tx, world, settings, rules.rules)
+    inputs = refusal_inputs(tx, rules.rules)
     before = cache or RefusalCache(inputs=inputs)
-    standing = standing_refusals(before, same, inputs, world.lead, tx.now)
+    standing = standing_refusals(before, same, inputs, tx.lead, tx.now)
     plan_on = plan_context(tx, world, settings, tx.now, inputs.ranks)
     plan_on.overtaken = before.overtaken
     jobs = JobContext(tx, plan_on, rules, inputs.own)
     bursts_by_job = tx.bursts_by_job()
     found = triage(jobs, bursts_by_job, standing.decisions, before.shortfalls)
-    plan = plan_demands(tx, world, settings, found.demands, plan_on)
-    _record_plan(tx, plan, found.demands, world)
+    plan = plan_demands(tx, found.demands, plan_on)
+    _record_plan(tx, plan, found.demands)
     fresh = {**found.decisions, **jobs.downgrade_final(plan.decisions)}
-    shortfalls = update_shortfalls(
-        tx, before.shortfalls, fresh, settings, standing.decisions
-    )
+    shortfalls = update_shortfalls(tx, before.shortfalls, fresh, standing.decisions)
     plan_job_holds(tx, jobs, fresh)
     after = msgspec.structs.replace(
         standing,
         inputs=inputs,
-        jobs=world.lead.jobs,
+        jobs=tx.lead.jobs,
         here=found.here,
         # Who was given nodes may be gone in the next tick, and its inputs as before.
         changed=standing.changed or plan.gives or plan.promises != before.promises,
@@ -222,7 +218,7 @@ def _decide_on_jobs(
         left=after,
         fresh=fresh,
         refused=refused,
-        left_to_flux={job for job in refused if jobs.may_wait(world.lead.jobs[job])},
+        left_to_flux={job for job in refused if jobs.may_wait(tx.lead.jobs[job])},
         unsettled=any(each.reason is Reason.STARTING for each in fresh.values()),
         behind=bool(plan_on.constraints.later or standing.outdated),
     )
@@ -234,19 +230,16 @@ def _may_have_nodes_later(plan: Plan, *decisions: Mapping[JobId, Decision]) -> b
     return bool(plan.promises) or any(r.refused and not r.final for r in reasons)
 
 
-def _record_plan(
-    tx: Transaction, plan: Plan, demands: Iterable[Demand], world: World
-) -> None:
+def _record_plan(tx: Transaction, plan: Plan, demands: Iterable[Demand]) -> None:
     """Record the plan: intents first, then the actions that carry them out."""
-    assert world.lead is not None
     tx.rules = {each.job: each.preferences.rule for each in demands if each.job}
-    jobs = world.lead.jobs
+    jobs = tx.lead.jobs
     for proposal in plan.proposals:
-        record_proposal(tx, proposal, world)
+        record_proposal(tx, proposal)
     for growth in plan.growths:
         note = f"for job {format_f58(growth.job)}"
         lease = tx.bursts[growth.burst].lease
-        larger = with_ranks(lease, growth.ranks, world.identity)
+        larger = with_ranks(lease, growth.ranks, tx.world.identity)
         begin_growth(tx, larger, note, requested=False)
     assigned: dict[BurstId, dict[str, float]] = {}
     for job, bursts in plan.assignments.items():
@@ -254,18 +247,18 @@ def _record_plan(
             assigned.setdefault(burst, {})[format_f58(job)] = jobs[job].t_submit
     for burst, its_jobs in assigned.items():
         tx.record(burst, "assign", {"jobs": its_jobs})
-    _note_forecasts(tx, [*assigned, *(p.lease.id for p in plan.proposals)], world)
+    _note_forecasts(tx, [*assigned, *(p.lease.id for p in plan.proposals)])
     tx.awaited = plan.awaited
     for ending in sorted(plan.ending):
         begin_drain(tx, tx.bursts[ending], Result.COMPLETED, _IN_THE_WAY)
 
 
-def _note_forecasts(tx: Transaction, bursts: list[BurstId], world: World) -> None:
+def _note_forecasts(tx: Transaction, bursts: list[BurstId]) -> None:
     """Note when the jobs of these bursts were expected to start on own nodes.
 
     People who ask later how much time a burst saved need it.
     """
-    forecasts = world.forecasts or {}
+    forecasts = tx.world.forecasts or {}
     for name in bursts:
         burst = tx.bursts[name]
         found = {job: forecasts[job].expected for job in burst.jobs & forecasts.keys()}

@@ -254,22 +254,23 @@ def test_an_offer_is_set_aside_where_no_job_starts_before_a_burst_is_drained():
     assert s.records.health["local"].rows["offer/nodes"].failures == 1
 
 
-def two_jobs(now):
-    """A transaction on a burst for jobs of 40 and of 10 minutes, and the world."""
+def two_jobs(now, **deadlines):
+    """A transaction on a burst for jobs of 40 and of 10 minutes."""
     burst = begin(LEASE, {JobId(1): T0, JobId(2): T0}, T0)
     burst = apply(burst, Event(T0 + 1, "provision-start", {}))
     burst = leased(burst, created=T0, end=T0 + 3600.0)
     long = job_view(1, whole(1), duration=2400.0)
     brief = job_view(2, whole(1), duration=600.0)
-    seen = world(view(long, brief))
+    its = settings(deadlines=deadlines)
+    seen = but(world(view(long, brief)), deadlines=its.deadlines)
     records = Records(bursts={burst.id: burst})
-    return Transaction(records, seen, settings(), T0 + now), burst.id, seen
+    return Transaction(records, seen, its, T0 + now), burst.id
 
 
 def test_of_two_jobs_only_the_one_leaves_for_which_the_burst_comes_too_late():
-    tx, burst, seen = two_jobs(1260.0)
-    end_late_bursts(tx, seen)
-    expire_assignments(tx, seen)
+    tx, burst = two_jobs(1260.0)
+    end_late_bursts(tx)
+    expire_assignments(tx)
     assert tx.bursts[burst].jobs == {JobId(2)}
     [(_, event)] = tx.events
     assert event.context["note"] == "it may run for 40m, and its lease ends in 39m"
@@ -277,9 +278,8 @@ def test_of_two_jobs_only_the_one_leaves_for_which_the_burst_comes_too_late():
 
 
 def test_a_burst_that_is_not_up_when_it_is_to_be_drained_fails():
-    tx, burst, seen = two_jobs(3400.0)
-    seen = but(seen, deadlines=settings(deadlines={"drain": "5m"}).deadlines)
-    end_late_bursts(tx, seen)
+    tx, burst = two_jobs(3400.0, drain="5m")
+    end_late_bursts(tx)
     after = tx.bursts[burst]
     assert after.result is Result.TIMEOUT
     [event] = [each for each in after.events if each.name == "exception"]
@@ -315,5 +315,5 @@ def test_a_job_that_is_not_pending_is_left_to_what_follows_jobs():
     burst = run("provision-start")
     records, seen = Records(bursts={burst.id: burst}), world(view())
     tx = Transaction(records, seen, settings(), T0 + 999)
-    expire_assignments(tx, seen)
+    expire_assignments(tx)
     assert not tx.events

@@ -124,7 +124,7 @@ def test_where_leases_end_with_the_lead_they_are_judged_anew_each_minute() -> No
     def until(ends: float, now: float) -> float:
         seen, rules = world(LEAD_VIEW, identity(ends=ends)), RuleSet(())
         tx = Transaction(Records(), seen, SETTINGS, now)
-        return refusal_inputs(tx, seen, SETTINGS, rules).until
+        return refusal_inputs(tx, rules).until
 
     for seconds in (0, 1, 59):
         assert until(T0 + 200, T0 + 21 + seconds) == T0 + 80
@@ -197,7 +197,7 @@ def grounds(
     seen = world(view(**changes))
     rules = RuleSet(its.rules)
     tx = Transaction(records or Records(), seen, its, T0)
-    return refusal_inputs(tx, seen, its, rules)
+    return refusal_inputs(tx, rules)
 
 
 @pytest.mark.parametrize(

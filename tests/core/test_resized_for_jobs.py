@@ -302,7 +302,7 @@ def grow(
         but(demand(each.id, each.request, each.userid), duration=each.duration)
         for each in lead.jobs.values()
     ]
-    return with_growths(Plan(**fields), context, demands, tx, seen)
+    return with_growths(Plan(**fields), context, demands, tx)
 
 
 def test_ranks_that_the_plan_gives_to_others_are_taken():

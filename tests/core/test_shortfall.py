@@ -129,6 +129,6 @@ def test_what_joined_of_a_burst_is_given_back_when_no_more_may_be_had():
 def test_what_is_known_of_a_job_is_forgotten_when_it_does_not_wait_any_more():
     before = {JobId(1): Shortfall(expired=1)}
     tx = Transaction(Records(), world(view()), settings(), T0)
-    assert update_shortfalls(tx, before, {}, settings()) == {}
+    assert update_shortfalls(tx, before, {}) == {}
     waits = {JobId(1): Decision(Reason.INCOMPLETE)}
-    assert update_shortfalls(tx, before, waits, settings()) == before
+    assert update_shortfalls(tx, before, waits) == before

@@ -127,7 +127,7 @@ def test_holds_and_what_no_record_has_begin_later_too() -> None:
     its = settings()
     seen = world(view())
     tx = Transaction(Records(), seen, its, T0)
-    inputs = refusal_inputs(tx, seen, its, RuleSet(its.rules))
+    inputs = refusal_inputs(tx, RuleSet(its.rules))
     waits, done = Shortfall(since=T0), Shortfall(expired=1)
     known = {job: waits, JobId(2): done}
     parts = {LEASE.id: IdlePart(1, T0)}

@@ -27,7 +27,7 @@ from burst.model.event import cut
 from burst.model.fsd import format_fsd
 from burst.model.hold import HELD_BY_US, Hold, HoldState
 from burst.model.jobid import format_f58
-from burst.model.lead import PENDING, JobState, JobView, LeadView
+from burst.model.lead import PENDING, JobState, JobView
 from burst.model.reason import Reason
 
 # Flux starts a job whose nodes are free within so many seconds of its release: until
@@ -39,19 +39,18 @@ _UNKNOWN = (
 )
 
 
-def end_late_bursts(tx: Transaction, world: World) -> None:
+def end_late_bursts(tx: Transaction) -> None:
     """End bursts that come up too late to be of use, and set their offers aside."""
     for burst in list(tx.bursts.values()):
         if burst.quarantined or burst.lease.isolated:
             continue
-        if late := _comes_too_late(burst, world, tx.now):
+        if late := _comes_too_late(burst, tx.world, tx.now):
             tx.fail_late(burst, late)
 
 
-def expire_assignments(tx: Transaction, world: World) -> None:
+def expire_assignments(tx: Transaction) -> None:
     """Remove jobs from bursts on which Flux did not start them in time, or cannot."""
-    assert world.lead is not None
-    lead, limit = world.lead, world.deadlines.release
+    world, lead, limit = tx.world, tx.lead, tx.settings.deadlines.release
     constraints = Constraints(world.identity)
     # A copy: a job that leaves one of its bursts begins no new wait on another.
     holds = dict(tx.holds)
@@ -87,12 +86,13 @@ def expire_assignments(tx: Transaction, world: World) -> None:
             tx.record(burst.id, "job-leave", {"id": format_f58(job), "note": note})
 
 
-def end_unreleased(tx: Transaction, lead: LeadView, halt: Halt, limit: float) -> None:
+def end_unreleased(tx: Transaction, halt: Halt) -> None:
     """Remove jobs from bursts on which nothing runs while the daemon begins nothing.
 
     They cannot be released then, for as long as that lasts. This counts as no failure
     to start: they are placed again as soon as it is over.
     """
+    lead, limit = tx.lead, tx.settings.deadlines.release
     for burst in list(tx.bursts.values()):
         if burst.state is not State.ONLINE or burst.quarantined or burst.lease.isolated:
             continue

@@ -25,7 +25,6 @@ from burst.core.plan.slots import RankSlot
 from burst.core.provider_calls import is_overdue
 from burst.core.provider_health import Health, expiry_times
 from burst.core.records import Transaction
-from burst.core.world import World
 from burst.model.banks import NOT_VERIFIED, Banks
 from burst.model.burst import BurstId, State
 from burst.model.jobid import JobId
@@ -76,12 +75,9 @@ class RefusalInputs(msgspec.Struct, frozen=True, kw_only=True):
     the epoch."""
 
 
-def refusal_inputs(
-    tx: Transaction, world: World, settings: Settings, rules: RuleSet
-) -> RefusalInputs:
+def refusal_inputs(tx: Transaction, rules: RuleSet) -> RefusalInputs:
     """Return what refusals of this tick rest on."""
-    lead = world.lead
-    assert lead is not None
+    world, lead, settings = tx.world, tx.lead, tx.settings
     return RefusalInputs(
         settings=settings,
         identity=world.identity,

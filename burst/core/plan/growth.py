@@ -38,19 +38,15 @@ from burst.model.reason import Reason
 
 
 def with_growths(
-    plan: Plan,
-    context: PlanContext,
-    demands: Sequence[Demand],
-    tx: Transaction,
-    world: World,
+    plan: Plan, context: PlanContext, demands: Sequence[Demand], tx: Transaction
 ) -> Plan:
     """Return the plan with growths in place of the bursts that they save.
 
     `demands` and `context` are those that the plan was made for and with.
     """
-    if not context.settings.resize or not world.resizable:
+    if not context.settings.resize or not tx.world.resizable:
         return plan
-    finder = _GrowthFinder(plan, context, demands, tx, world)
+    finder = _GrowthFinder(plan, context, demands, tx)
     kept: list[Proposal] = []
     decisions = dict(plan.decisions)
     for proposal in plan.proposals:
@@ -91,13 +87,10 @@ class _GrowthFinder:
         context: PlanContext,
         demands: Sequence[Demand],
         tx: Transaction,
-        world: World,
     ) -> None:
-        assert world.lead is not None
         self.found: list[Growth] = []
         self._plan, self._context = plan, context
-        self._tx, self._world = tx, world
-        self._lead: LeadView = world.lead
+        self._tx, self._world, self._lead = tx, tx.world, tx.lead
         # Worth and price were judged for the new burst, which costs as much.
         self._demands = {
             each.job: msgspec.structs.replace(each, live_worth=None) for each in demands

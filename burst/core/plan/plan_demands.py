@@ -39,30 +39,24 @@ from burst.model.reason import Reason
 
 
 def plan_demands(
-    tx: Transaction,
-    world: World,
-    settings: Settings,
-    demands: Sequence[Demand],
-    context: PlanContext | None = None,
+    tx: Transaction, demands: Sequence[Demand], context: PlanContext | None = None
 ) -> Plan:
     """Place the demands, in the order in which they are served.
 
     `context` is what `plan_context` returns, if that is known. Only it is changed.
     """
-    assert world.lead is not None
-    if world.rents_nothing:
+    if tx.world.rents_nothing:
         stops = Decision(Reason.DAEMON_STOPPING)
         return Plan(decisions=dict.fromkeys((each.job for each in demands), stops))
-    context = context or plan_context(tx, world, settings, tx.now)
+    context = context or plan_context(tx, tx.world, tx.settings, tx.now)
     plan = make_plan(demands, context, tx.bursts)
-    return with_growths(plan, context, demands, tx, world)
+    return with_growths(plan, context, demands, tx)
 
 
-def record_proposal(tx: Transaction, proposal: Proposal, world: World) -> None:
+def record_proposal(tx: Transaction, proposal: Proposal) -> None:
     """Record a burst that is to be made, and have its provider make it."""
-    assert world.lead is not None
-    jobs = [world.lead.jobs[job] for job in proposal.jobs]
-    lease = with_accounts(proposal.lease, jobs, world.banks)
+    jobs = [tx.lead.jobs[job] for job in proposal.jobs]
+    lease = with_accounts(proposal.lease, jobs, tx.world.banks)
     tx.plan_burst(lease, {job.id: job.t_submit for job in jobs})
 
 

@@ -12,7 +12,6 @@ from collections.abc import Container, Mapping, Sequence
 
 import msgspec
 
-from burst.config import Settings
 from burst.core.plan.capacity import is_up
 from burst.core.records import Transaction
 from burst.model.backoff import backoff
@@ -53,7 +52,6 @@ def update_shortfalls(
     tx: Transaction,
     before: Mapping[JobId, Shortfall],
     decisions: Mapping[JobId, Decision],
-    settings: Settings,
     still_refused: Container[JobId] = (),
 ) -> Mapping[JobId, Shortfall]:
     """Return the shortfalls of jobs now; give back the nodes of those that expired.
@@ -62,7 +60,7 @@ def update_shortfalls(
     `still_refused` are jobs whose refusal stands, which were not looked at again.
     """
     bursts_of = tx.bursts_by_job()
-    limit = settings.deadlines.complete
+    limit = tx.settings.deadlines.complete
     found: dict[JobId, Shortfall] = {}
     for job, known in before.items():
         if job not in decisions and job not in still_refused:
