@@ -36,6 +36,7 @@ from burst.doctor.check_providers import (
     check_daemon_reads,
     check_lease_ends,
     check_offers,
+    check_price_keys,
     check_prices,
     check_probe,
     check_provider,
@@ -273,6 +274,7 @@ def _check_with_lead(
     if not identity.ends:
         yield from _label("offers", check_lease_ends(providers, settings))
     yield from _label("offers", check_prices(providers, settings))
+    yield from _label("offers", check_price_keys(providers, settings))
     yield from _probes(providers, lent, request)
     yield from _label("daemon", check_daemon(state, request.settings.path))
     enabled = _enabled(settings) if request.settings.path else None
