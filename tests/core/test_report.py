@@ -91,7 +91,7 @@ def note_of(events, call=None, online=(2, 3), **lead):
     return report.burst_row(made(*events), seen, T0 + 40)["note"]
 
 
-@pytest.mark.parametrize("events", [DRAINED, (FAILED, OVERDUE)])
+@pytest.mark.parametrize("events", [DRAINED, (FAILED,), (FAILED, OVERDUE)])
 def test_a_note_says_until_when_a_provider_asked_for_a_pause(events):
     closed = LastCall(
         verb=Verb.REAP,
@@ -104,7 +104,7 @@ def test_a_note_says_until_when_a_provider_asked_for_a_pause(events):
     found = note_of(events, closed, online=(), drained=BOTH)
     assert found.endswith(f"closed; as that asks for a pause, {again}")
     soon = note_of(events, but(closed, retry_at=T0 + 41), online=(), drained=BOTH)
-    assert soon.endswith("closed")
+    assert soon.endswith(("closed", "exited with status 3"))
 
 
 def test_a_note_names_at_once_what_of_the_lead_a_deletion_waits_for():
