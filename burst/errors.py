@@ -132,7 +132,7 @@ class Transient(ProviderError):
     """It may work later: back off and try again.
 
     `retry_after` is the pause in seconds that the provider asks for; at least a second
-    and at most an hour are waited.
+    and at most five minutes are waited.
     """
 
     def __init__(

@@ -66,15 +66,17 @@ def doctor(
     """
     if user and not probe:
         raise click.UsageError("--as-user is for --probe: give both")
-    asked = DoctorRequest(
-        settings=read_facts(target),
-        uri=target.uri or "",
-        provider=provider,
-        probe=_tell if probe else None,
-        user=user,
-    )
+    settings = read_facts(target)
     # What packages of a site print may not be taken for findings.
     with redirect_stdout(sys.stderr), show_wait("checking") as show:
+        asked = DoctorRequest(
+            settings=settings,
+            uri=target.uri or "",
+            provider=provider,
+            probe=_tell if probe else None,
+            user=user,
+            show=show,
+        )
         found = diagnose(asked, lambda each: show(f"checking; {each.about} is done"))
     rows = [
         {

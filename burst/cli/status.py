@@ -99,7 +99,7 @@ def some_jobs(jobs: Sequence[str]) -> str:
 
 def _with_reason(row: Row, note: str) -> str:
     """Return a note on a burst, and the standing minimum it was made for, if any."""
-    standing = row["standing"] and f"standing minimum of {row['standing']}"
+    standing = row["standing"] and f"made for the standing minimum of {row['standing']}"
     return "; ".join(filter(None, (note, standing)))
 
 

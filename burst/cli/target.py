@@ -24,6 +24,7 @@ from burst.errors import BurstError, ConfigError, NoDaemon
 from burst.kits.atomic_file import NO_ROOM
 from burst.kits.user_names import expand_home
 from burst.lead import PING_S, Lead
+from burst.model.exit_status import INTERRUPTED
 from burst.model.printable import printable
 from burst.runtime.connect import connect
 
@@ -33,7 +34,10 @@ CONFIG_PLACE = click.Path(path_type=Path, resolve_path=True)
 
 
 def run_command(command: click.Command) -> None:
-    """Run as a program; a BurstError ends it with status 1 and one line."""
+    """Run as a program; a BurstError ends it with status 1 and one line.
+
+    Ctrl-C ends it with status INTERRUPTED. What goes on without it, the command says.
+    """
     warnings.showwarning = log.show_warning
     # Where the shell has closed one of them (>&-), nobody reads what is printed.
     sys.stdout = sys.stdout or _nowhere()
@@ -42,7 +46,15 @@ def run_command(command: click.Command) -> None:
         # Jobids and names may have characters that the locale's encoding lacks.
         sys.stdout.reconfigure(errors="replace")
     try:
-        command.main()
+        status = command.main(standalone_mode=False)
+        # It is what the command returned, if it did not exit.
+        sys.exit(status if isinstance(status, int) else 0)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.Abort:
+        # click raises it in place of KeyboardInterrupt.
+        sys.exit(INTERRUPTED)
     except BurstError as error:
         _end(command, str(error))
     except UnicodeEncodeError as error:

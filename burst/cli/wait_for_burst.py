@@ -80,10 +80,11 @@ def wait_for_burst(
     the burst cannot reach that state. Ctrl-C ends only the wait.
     """
     began = time.monotonic()
-    goes_on = "it is still taken down"
-    if until == "online" or runs:
-        still = "it still runs" if runs else "it is still made"
-        goes_on = f"{still} (burst down {burst_id} ends that)"
+    goes_on = f"{burst_id} is still being taken down; to see it: burst status"
+    if runs:
+        goes_on = f"{burst_id} still runs; to end it: burst down {burst_id}"
+    elif until == "online":
+        goes_on = f"{burst_id} is still being made; to cancel it: burst down {burst_id}"
     with _progress(burst_id, goes_on, said) as show:
         row = wait_for_state(
             _rows(look, burst_id),
@@ -111,7 +112,8 @@ def watch_resize(look: Look, burst_id: str, nodes: int, said: Iterable[str]) -> 
     """
     began = time.monotonic()
     rows = _rows(look, burst_id)
-    with _progress(burst_id, "the resize continues", said) as show:
+    goes_on = f"the resize of {burst_id} continues; to see it: burst status"
+    with _progress(burst_id, goes_on, said) as show:
         while (row := next(rows)).resize and row.state == "online":
             show(row)
     if row.state != "online":
@@ -137,8 +139,7 @@ def _progress(
         with show_wait(f"{burst_id}: requested") as update:
             yield lambda row: update(line_of(row))
     except KeyboardInterrupt:
-        told = f"{burst_id}: only the waiting ended, {goes_on}; `burst status` shows it"
-        click.echo(f"\n{told}", err=True)
+        click.echo(f"\nno longer waiting: {goes_on}", err=True)
         raise
 
 

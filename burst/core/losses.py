@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from burst.core.actions import TellJobs
@@ -151,16 +151,31 @@ def taken_from(burst: Burst, job_id: JobId, job: JobView | None) -> str:
         times = JobTimes(
             submitted=0.0, started=job.t_start, finished=finished, result=job.result
         )
-    for event in (last_event(burst, "reclaimed"), last_event(burst, "lost")):
-        if times is None or event is None or not event.context.get("note"):
+    for event, note in _told_losses(burst):
+        if times is None or not note:
             continue
         ranks = parse_idset(event.context.get("ranks", ""))
         at = event.context.get("since", event.timestamp)
         # An isolated burst has no ranks that could tell who was there.
         mine = known is not None or bool(ranks)
         if mine and _was_there(had, ranks) and _ran_until(times, at):
-            return f"burst {burst.id}: {event.context['note']}"
+            return f"burst {burst.id}: {note}"
     return ""
+
+
+def _told_losses(burst: Burst) -> Iterator[tuple[Event, str]]:
+    """Yield the last events of lost nodes, and why those were lost as far as known.
+
+    A burst may end before the cause of its loss is known: why it ended is the cause.
+    """
+    if reclaimed := last_event(burst, "reclaimed"):
+        yield reclaimed, reclaimed.context["note"]
+    if lost := last_event(burst, "lost"):
+        later = burst.events[burst.events.index(lost) :]
+        is_back = any(event.name == "back" for event in later)
+        ended = None if is_back else last_event(burst, "exception")
+        why = ended.context.get("note", "") if ended else ""
+        yield lost, lost.context.get("note") or why
 
 
 def _ran_until(times: JobTimes, at: float) -> bool:

@@ -169,12 +169,13 @@ def provider_message(burst: Burst, world: World) -> str:
     """
     reported, call = reported_message(burst, world), world.calls.get(burst.id)
     failing = (Outcome.TRANSIENT, Outcome.UNEXPECTED, *ENDS_BURST)
-    error = call.note if call and call.outcome in failing else ""
+    if call is None or call.outcome not in failing:
+        return reported
     if not reported:
-        return error
+        return call.told
     # The last call for an online burst is over, unless the burst is resized.
     over = burst.state is State.ONLINE and burst.resize is None
-    return reported if over or error in reported else f"{reported}; {error}"
+    return reported if over or call.note in reported else f"{reported}; {call.told}"
 
 
 def failure_kind(burst: Burst, world: World) -> str:

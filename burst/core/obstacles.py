@@ -151,7 +151,7 @@ def describe_delay(burst: Burst, world: World) -> str:
     if (why := describe_obstacle(burst, world)) or burst.state is not State.REAP:
         return why
     call = world.calls.get(burst.id)
-    return call.note if call and call.note else "the provider is still deleting it"
+    return (call and call.told) or "the provider is still deleting it"
 
 
 def why_in_use(burst: Burst, ranks: frozenset[int], world: World) -> str:

@@ -86,6 +86,12 @@ def is_overdue(burst: Burst) -> bool:
     return any(at >= burst.since for at in told)
 
 
+def is_paused(burst: Burst, world: World) -> bool:
+    """Tell whether the burst's next call waits, as its provider asked for a pause."""
+    call = world.calls.get(burst.id)
+    return call is not None and call.told != call.note
+
+
 def is_past_lease(burst: Burst, now: float) -> bool:
     """Tell whether something of the burst may be left long after its lease ended."""
     end = burst.lease.end

@@ -17,14 +17,17 @@ import msgspec
 from burst.config import LimitSettings
 from burst.model.backoff import backoff
 from burst.model.burst import BurstId
+from burst.model.decision import clock_time
 from burst.model.event import cut
 from burst.model.reason import Reason
 
 # A failed call of a provider is repeated after this many seconds, doubled each time.
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
-# The longest pause that a provider may ask for, in seconds.
-_LONGEST_RETRY_AFTER = 3600.0
+_LONGEST_RETRY_AFTER = 300.0
+"""The longest pause that a provider may ask for, in seconds. Deletion waits for it,
+too, and what is not deleted costs money: an API that is closed for hours, as for
+maintenance, is called every five minutes."""
 BREAKER = 3
 """Unexpected failures of one method in a row after which a provider gets no new bursts
 for a while. Its other calls go on: what exists is still observed and deleted."""
@@ -289,6 +292,16 @@ def pause_after(outcome: Outcome, attempts: int, retry_after: float | None) -> f
     if retry_after is not None and retry_after >= 0:
         return min(max(retry_after, FIRST_PAUSE), _LONGEST_RETRY_AFTER)
     return backoff(FIRST_PAUSE, attempts, LONGEST_PAUSE)
+
+
+def describe_pause(done_at: float, again_at: float) -> str:
+    """Return, to follow an error, when a call is repeated; empty if that is soon.
+
+    The call ended at `done_at`; both are in seconds since the epoch.
+    """
+    if again_at - done_at <= LONGEST_PAUSE:
+        return ""
+    return f"; as that asks for a pause, it is called again at {clock_time(again_at)}"
 
 
 def bound_times(health: Health, limits: LimitSettings, now: float) -> Health:

@@ -31,7 +31,7 @@ from burst.core.orphans import Orphan, orphan_row
 from burst.core.plan.offers import price_of
 from burst.core.plan.online_times import OnlineTimes
 from burst.core.plan.slots import RankSlot, drained_by_hand, slot_holders
-from burst.core.provider_calls import is_overdue
+from burst.core.provider_calls import is_overdue, is_paused
 from burst.core.provider_health import Health
 from burst.core.records import Records, unread_leases
 from burst.core.resizing import describe_resize
@@ -199,7 +199,9 @@ def burst_note(burst: Burst, world: World) -> str:
     if burst.state is State.DRAIN and burst.lost_since is not None:
         note = "; ".join(filter(None, (note, cause_of_loss(burst))))
     if burst.state in {State.DRAIN, State.REAP} and world.lead is not None:
-        describe = describe_delay if is_overdue(burst) else describe_obstacle
+        # The note of a burst that failed does not say what its deletion waits for.
+        waits = is_overdue(burst) or (burst.exception and is_paused(burst, world))
+        describe = describe_delay if waits else describe_obstacle
         obstacle = describe(burst, world)
     elif burst.state is State.ONLINE and world.lead is not None and not obstacle:
         obstacle = describe_cleaning(burst, ranks_of(burst, world), world)

@@ -11,7 +11,12 @@ import msgspec
 from burst.config import DeadlineSettings, GuestSettings
 from burst.core.plan.estimate import StartEstimate
 from burst.core.plan.slots import RankSlot
-from burst.core.provider_health import Outcome, ProviderAnswer, Verb
+from burst.core.provider_health import (
+    Outcome,
+    ProviderAnswer,
+    Verb,
+    describe_pause,
+)
 from burst.errors import Unreadable
 from burst.model.accounting import AccountingFacts
 from burst.model.backoff import backoff
@@ -56,6 +61,11 @@ class LastCall(msgspec.Struct, frozen=True, kw_only=True):
     epoch; 0 if none has."""
     retry_at: float = 0.0
     """The earliest time of the next call, in seconds since the epoch."""
+
+    @property
+    def told(self) -> str:
+        """The note, and when the method is called again if that is not soon."""
+        return self.note and self.note + describe_pause(self.done_at, self.retry_at)
 
 
 def repeat_at(call: LastCall) -> float:

@@ -20,6 +20,7 @@ from burst.demo.processes import MARK, Processes
 from burst.errors import BurstError
 from burst.extensions import StandIn
 from burst.lead_setup.own_host import free_port
+from burst.lead_setup.start_files import SITE
 from burst.model.ranks import parse_hostlist
 from burst.provider_type import usual_type
 from burst.unread_output import write_while_read
@@ -255,9 +256,10 @@ def read_instructions(text: str) -> tuple[list[list[str]], str]:
         if "# on" in li or li.strip().startswith("exec ")
     ]
     uri = next(li for li in text.splitlines() if "export FLUX_URI=" in li)
-    # The demo starts the daemon itself, to end it before the lead.
+    # The demo starts the daemon itself, to end it before the lead, and has none of the
+    # site's variables of Flux.
     return [
-        [word for word in argv if not word.startswith("FLUX_RC_EXTRA=")]
+        [w.replace(SITE, "") for w in argv if not w.startswith("FLUX_RC_EXTRA=")]
         for argv in starts
     ], shlex.split(uri.partition("=")[2])[0]
 

@@ -36,6 +36,7 @@ from burst.doctor.check_providers import (
     check_daemon_reads,
     check_lease_ends,
     check_offers,
+    check_price_keys,
     check_prices,
     check_probe,
     check_provider,
@@ -84,6 +85,7 @@ from burst.flux_setup.running_instance import RunningInstance, read_instance
 from burst.kits.user_names import user_name
 from burst.lead import Lead
 from burst.model.finding import Finding, note, wrong
+from burst.model.fsd import format_fsd
 from burst.model.lead import LeadIdentity
 from burst.runtime.connect import connect, is_flux, with_settings
 
@@ -103,6 +105,8 @@ class DoctorRequest(msgspec.Struct, frozen=True, kw_only=True):
     each line of progress during the test."""
     user: str = ""
     """If set, `probe` also tells whether jobs of this user could run there."""
+    show: Callable[[str], None] = lambda _: None
+    """Called with what is waited for, if that may take minutes."""
 
 
 def diagnose(
@@ -238,7 +242,7 @@ def _describe_owner(lead: LeadSettings) -> str:
 
 def _check_without_lead(request: DoctorRequest) -> Iterator[Finding]:
     settings = request.settings.settings
-    providers = collect_facts.ask_providers(settings, None, request.provider)
+    providers = _ask_providers(request, None)
     yield from _check_providers(settings, providers, (), Records(), {})
     rest = "rank slots, endpoint, certificate, daemon, records and orphans"
     advice = "fix the lead first, then run burst doctor again"
@@ -261,7 +265,7 @@ def _check_with_lead(
     lent = identity if isinstance(seen, ReadFailure) else seen
     # Under another owner tag, a provider would list none of the lead's bursts.
     known = None if isinstance(seen, ReadFailure) and settings.lead.owner else lent
-    providers = collect_facts.ask_providers(settings, known, request.provider)
+    providers = _ask_providers(request, known)
     state = collect_facts.read_runtime(lead, identity, slots, providers)
     records = Records() if isinstance(state.records, ReadFailure) else state.records
     serving = state.daemon if isinstance(state.daemon, dict) else {}
@@ -273,6 +277,7 @@ def _check_with_lead(
     if not identity.ends:
         yield from _label("offers", check_lease_ends(providers, settings))
     yield from _label("offers", check_prices(providers, settings))
+    yield from _label("offers", check_price_keys(providers, settings))
     yield from _probes(providers, lent, request)
     yield from _label("daemon", check_daemon(state, request.settings.path))
     enabled = _enabled(settings) if request.settings.path else None
@@ -280,6 +285,16 @@ def _check_with_lead(
     yield from _label("slots", check_scheduled_ranks(slots, state.view))
     yield from _label("slots", check_unleased_slots(state))
     yield from _label("orphans", check_orphans(state))
+
+
+def _ask_providers(
+    request: DoctorRequest, lead: LeadIdentity | None
+) -> list[ProviderFacts]:
+    settings, only = request.settings.settings, request.provider
+    if names := ", ".join(n for n in sorted(_enabled(settings)) if only in {"", n}):
+        limit = format_fsd(collect_facts.PROVIDERS_DEADLINE_S)
+        request.show(f"checking; waiting for provider {names}, for at most {limit}")
+    return collect_facts.ask_providers(settings, lead, only)
 
 
 def _check_providers(

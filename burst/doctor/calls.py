@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 
 from burst.doctor.facts import ReadFailure
 from burst.errors import BurstError
+from burst.model.fsd import format_fsd
 
 _T = TypeVar("_T")
 
@@ -35,7 +36,9 @@ def try_call(call: Callable[[], _T]) -> _T | ReadFailure:
 class BackgroundCall(Generic[_T]):
     """A call on a thread of its own; it may hang for ever."""
 
-    def __init__(self, call: Callable[[], _T]) -> None:
+    def __init__(self, call: Callable[[], _T], limit_s: float) -> None:
+        """Begin the call, whose result is waited for until `limit_s` seconds later."""
+        self._limit_s, self._ends = limit_s, time.monotonic() + limit_s
         self._found: list[_T | ReadFailure] = []
         # A daemon thread, so that a call that hangs does not keep the program alive.
         self._thread = threading.Thread(
@@ -43,11 +46,9 @@ class BackgroundCall(Generic[_T]):
         )
         self._thread.start()
 
-    def result(self, ends: float) -> _T | ReadFailure:
-        """Return the result; a ReadFailure if it is not there at monotonic `ends`."""
-        self._thread.join(max(0.0, ends - time.monotonic()))
-        return (
-            self._found[0]
-            if self._found
-            else ReadFailure("there was no answer in time")
-        )
+    def result(self) -> _T | ReadFailure:
+        """Return the result; a ReadFailure if it is not there in time."""
+        self._thread.join(max(0.0, self._ends - time.monotonic()))
+        if self._found:
+            return self._found[0]
+        return ReadFailure(f"there was no answer within {format_fsd(self._limit_s)}")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple
@@ -238,6 +239,29 @@ def check_prices(
             "set the price of a node-hour under [prices], 0 for what is free",
         )
     ]
+
+
+def check_price_keys(
+    providers: Sequence[ProviderFacts], settings: Settings
+) -> Iterator[Finding]:
+    """Find keys of `[prices]` that name no offer, so that they set no price."""
+    sold = {
+        facts.name: [offer.name for offer in facts.offers]
+        for facts in providers
+        if facts.enabled and not facts.trouble
+        if not isinstance(facts.offers, ReadFailure)
+    }
+    for key in settings.prices:
+        provider, _, offer = key.partition(".")
+        names = sold.get(provider, ())
+        if names and offer not in names:
+            close = difflib.get_close_matches(offer, names, 1)
+            yield note(
+                f"prices.{key} sets no price: {provider} has no offer {offer}",
+                f"did you mean {provider}.{close[0]}?"
+                if close
+                else f"its offers are {', '.join(names)}",
+            )
 
 
 class _SlotNeed(NamedTuple):

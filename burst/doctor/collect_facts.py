@@ -112,8 +112,9 @@ def read_endpoint(identity: LeadIdentity, settings: Settings) -> EndpointFacts:
     if isinstance(seen, ReadFailure) or not seen.endpoint:
         return facts
     keypair = None if isinstance(usable, ReadFailure) else usable
-    trial = BackgroundCall(lambda: try_handshake(seen.endpoint, keypair, _REACH_S))
-    result = trial.result(time.monotonic() + _REACH_DEADLINE_S)
+    result = BackgroundCall(
+        lambda: try_handshake(seen.endpoint, keypair, _REACH_S), _REACH_DEADLINE_S
+    ).result()
     found, detail = (result, "") if isinstance(result, ReadFailure) else result
     return msgspec.structs.replace(facts, handshake=found, detail=detail)
 
@@ -132,12 +133,12 @@ def ask_providers(
     """
     names = [name for name in settings.providers if only in {"", name}]
     trials = [
-        BackgroundCall(partial(_ask, name, settings, lead, make)) for name in names
+        BackgroundCall(partial(_ask, name, settings, lead, make), deadline_s)
+        for name in names
     ]
-    ends = time.monotonic() + deadline_s
     return [
         answer
-        if isinstance(answer := trial.result(ends), ProviderFacts)
+        if isinstance(answer := trial.result(), ProviderFacts)
         else ProviderFacts(
             name=name, type=settings.providers[name].type, trouble=answer
         )

@@ -18,10 +18,14 @@ import msgspec
 from burst.kits.atomic_file import write_atomically
 from burst.kits.own_command import own_command
 
+_MODPROBE = "FLUX_MODPROBE_PATH_APPEND="
+SITE = "${site}"
+"""In a command of `start`: where the site has Flux's modprobe look, and a colon."""
 _START = """\
 #!/bin/sh
 # Start the lead's broker on this host, and the daemon with rank 0.
 # `start HOST` starts that of another own host, by its name in broker.toml.
+site=${{FLUX_MODPROBE_PATH_APPEND:+$FLUX_MODPROBE_PATH_APPEND:}}
 case "${{1:-{default}}}" in
 {cases}
 *)
@@ -123,7 +127,7 @@ def write_start_files(
     told = shlex.quote(f"the lead runs already; to use it: . {env}")
     first = _UNLESS_RUNNING.format(uri=shlex.quote(uri), told=told)
     cases = (
-        f"{host})\n    {'' if number else first}exec {shlex.join(command)}\n    ;;"
+        f"{host})\n    {'' if number else first}exec {_typed(command)}\n    ;;"
         for number, (host, command) in enumerate(zip(hosts, commands, strict=True))
     )
     # If there is only one host, its name need not be that of this machine.
@@ -135,6 +139,17 @@ def write_start_files(
     lines = (f"export {key}={shlex.quote(value)}" for key, value in values.items())
     write_atomically(found.env, _ENV.format(path=env, lines="\n".join(lines)))
     return found
+
+
+def _typed(command: Sequence[str]) -> str:
+    """Return a command for sh; Flux's modprobe also looks where the site has it."""
+    name, kept = _MODPROBE, f'{_MODPROBE}"{SITE}"'
+    return " ".join(
+        kept + shlex.quote(word.removeprefix(name))
+        if word.startswith(name)
+        else shlex.quote(word)
+        for word in command
+    )
 
 
 def rc1_daemon_script(directory: Path) -> str:

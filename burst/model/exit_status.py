@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 _SIGNALED, _HIGHEST = 128, 255
+INTERRUPTED = 130
+"""The exit status after Ctrl-C: 128 and SIGINT."""
 
 
 def shell_status(returncode: int) -> int:

@@ -6,7 +6,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from burst import log
-from burst.core.provider_health import FailureKind, Health, Outcome, Verb, pause_after
+from burst.core.provider_health import (
+    FailureKind,
+    Health,
+    Outcome,
+    Verb,
+    describe_pause,
+    pause_after,
+)
 from burst.model.fsd import format_fsd
 from burst.runtime.executor import CallResult
 
@@ -81,7 +88,7 @@ class PollSchedule:
             self._next = result.done_at + pause
         trouble = "" if worked else f"{self.verb.value}: {result.note}"
         self._tell(trouble, result.error)
-        return trouble
+        return trouble and trouble + describe_pause(result.done_at, self._next)
 
     def note_silence(self, now: float) -> str:
         """Return that the call under way has not returned for long; else empty."""

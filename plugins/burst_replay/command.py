@@ -22,6 +22,7 @@ from burst.cli.listing import (
 from burst.cli.numbers import Finite, duration_option
 from burst.cli.picture import save_picture
 from burst.cli.progress import show_progress, show_wait
+from burst.model.exit_status import INTERRUPTED
 from burst.model.fsd import format_fsd
 from burst.model.scheduler import Order
 from burst_replay.policies import Policy
@@ -34,8 +35,6 @@ from burst_replay.trace import Machine, Trace, TraceError
 
 FRONTIER = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 """The worths that `--frontier` tries."""
-INTERRUPTED = 130
-"""The exit status after Ctrl-C: 128 plus the number of SIGINT, as in shells."""
 
 _COLUMNS = (
     Column("POLICY", lambda row: row["policy"]),

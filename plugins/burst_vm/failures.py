@@ -124,7 +124,7 @@ def error_of(
         found = _PASSING
     if issubclass(found.error, Transient):
         after = float(getattr(error, "retry_after", 0) or 0)
-        return found.error(told, retry_after=min(max(after, 1.0), 3600.0))
+        return found.error(told, retry_after=max(after, 1.0))
     if found.error is SpecRefused:
         # The next burst of the offer would fail in the same way.
         return SpecRefused(told, found.advice, by_rule=True)

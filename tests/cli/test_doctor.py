@@ -6,6 +6,8 @@ from __future__ import annotations
 import pytest
 
 from burst.cli.reload import tell_wrong
+from burst.config import parse
+from burst.doctor import DoctorRequest, SettingsFacts, diagnose
 from burst.model.finding import Finding, Level
 from tests.cli.cli_harness import CliHarness, CommandResult
 from tests.cli.conftest import Shared
@@ -33,6 +35,23 @@ def test_root_is_told_no_finding_about_itself(
         ]
     )
     assert capsys.readouterr().err == "wrong: slots: no rank slots; declare some\n"
+
+
+def test_it_says_which_providers_it_waits_for_and_for_how_long() -> None:
+    table = {"type": "local"}
+    named = {"b": table, "a": table, "off": {**table, "enabled": False}}
+    settings = SettingsFacts(path="", settings=parse({"providers": named}, "x"))
+    for only, told in (("", "a, b"), ("b", "b")):
+        shown: list[str] = []
+        diagnose(
+            DoctorRequest(
+                settings=settings,
+                uri="embedded:///nowhere",
+                provider=only,
+                show=shown.append,
+            )
+        )
+        assert shown == [f"checking; waiting for provider {told}, for at most 3m"]
 
 
 def test_where_all_is_well_the_exit_status_is_0(shared: Shared) -> None:

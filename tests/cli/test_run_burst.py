@@ -15,6 +15,7 @@ import pytest
 
 from burst.cli.run_burst import command
 from burst.lead import ANSWER_S
+from burst.model.exit_status import INTERRUPTED
 from burst.model.jobid import format_f58
 from burst.model.lead import JobState
 from tests.cli.cli_harness import (
@@ -177,7 +178,7 @@ def test_an_interruption_takes_down_what_was_begun(
             process.send_signal(number)
     finally:
         said = end(process)
-    assert said.status == 1
+    assert said.status == INTERRUPTED
     assert "Traceback" not in said.stderr
     assert left(stuck) == []
 
@@ -195,7 +196,7 @@ def test_an_interruption_takes_down_what_was_begun_though_its_terminal_goes(
         wait_until(lambda: bool(left(stuck)), "a burst")
         screen.process.send_signal(number)
         screen.hang_up()
-        assert screen.process.wait(HANG_S) == 1
+        assert screen.process.wait(HANG_S) == INTERRUPTED
         assert left(stuck) == []
 
 
@@ -207,7 +208,7 @@ def test_ctrl_c_takes_down_what_was_begun_though_it_also_ends_a_tee(
         assert process.stderr
         process.stderr.close()
         process.send_signal(signal.SIGINT)
-        assert process.wait(HANG_S) == 1
+        assert process.wait(HANG_S) == INTERRUPTED
         assert left(stuck) == []
 
 
@@ -261,7 +262,7 @@ def test_an_interruption_of_down_ends_the_wait(unserved: Quiet) -> None:
             process.send_signal(signal.SIGTERM)
         finally:
             said = end(process)
-        assert said.status == 1
+        assert said.status == INTERRUPTED
         assert "drain" in states(cli)
         instance.cancel(job)
 
@@ -309,6 +310,8 @@ def test_an_interruption_beside_a_daemon_stops_the_watching_only(
             process.send_signal(signal.SIGINT)
         finally:
             said = end(process)
-        assert said.status == 1
-        assert "only the waiting ended, it is still made" in said.stderr
+        assert said.status == INTERRUPTED
+        (burst,) = left(cli)
+        goes_on = f"{burst} is still being made; to cancel it: burst down {burst}"
+        assert said.stderr.strip() == f"no longer waiting: {goes_on}"
         assert cli.status()["bursts"][0]["state"] in {"provision", "join"}

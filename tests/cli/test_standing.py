@@ -30,7 +30,7 @@ def test_nodes_stand_until_the_settings_say_otherwise(
         (first,) = live(cli, "online")
         wait_until(lambda: cli.row(first)["idle"] > 1.0, "it to be idle for longer")
         row = cli.run("status").lines[1]
-        assert row.endswith("standing minimum of 2 nodes of local")
+        assert row.endswith("; made for the standing minimum of 2 nodes of local")
         assert "down in" not in row
         told = cli.run("explain", first).lines
         assert "  made for the standing minimum of 2 nodes of local" in told

@@ -35,9 +35,19 @@ def looks(state: str) -> Iterator[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("state", "until", "runs", "told"),
     [
-        ("drain", "inactive", False, "it is still taken down; `burst status` shows it"),
-        ("join", "online", False, "it is still made (burst down burst-0-a ends that)"),
-        ("join", "inactive", True, "it still runs (burst down burst-0-a ends that)"),
+        (
+            "drain",
+            "inactive",
+            False,
+            "is still being taken down; to see it: ",
+        ),
+        (
+            "join",
+            "online",
+            False,
+            "is still being made; to cancel it: ",
+        ),
+        ("join", "inactive", True, "still runs; to end it: "),
     ],
 )
 def test_an_interrupted_wait_says_that_it_goes_on(
@@ -47,7 +57,8 @@ def test_an_interrupted_wait_says_that_it_goes_on(
     with pytest.raises(KeyboardInterrupt):
         wait_for_burst(lambda: next(seen), "burst-0-a", until, runs=runs)
     said = capsys.readouterr().err
-    assert f"burst-0-a: only the waiting ended, {told}" in said
+    how = "burst status" if state == "drain" else "burst down burst-0-a"
+    assert said == f"\nno longer waiting: burst-0-a {told}{how}\n"
 
 
 @pytest.mark.parametrize(
@@ -87,7 +98,7 @@ def test_so_it_does_while_the_first_line_is_printed(
         wait_for_burst(dict, "burst-0-a", said=said())
     output, errors = capsys.readouterr()
     assert output == "2 nodes of local/local as burst-0-a\n"
-    assert "burst-0-a: only the waiting ended, it is still made" in errors
+    assert "no longer waiting: burst-0-a is still being made" in errors
 
 
 def test_so_does_an_interrupted_wait_for_a_size(
@@ -96,4 +107,4 @@ def test_so_does_an_interrupted_wait_for_a_size(
     seen = looks("online")
     with pytest.raises(KeyboardInterrupt):
         watch_resize(lambda: next(seen), "burst-0-a", 4, ())
-    assert "the resize continues" in capsys.readouterr().err
+    assert "the resize of burst-0-a continues" in capsys.readouterr().err

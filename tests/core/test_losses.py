@@ -328,6 +328,18 @@ def test_a_job_is_told_only_of_what_took_its_own_nodes(started, ended, context, 
     assert taken_from(but(burst, events=()), JOB, None) == ""
 
 
+@pytest.mark.parametrize("back", [True, False])
+def test_a_burst_that_ends_before_the_cause_of_its_loss_is_known_tells_why(back):
+    times = JobTimes(submitted=T0, started=T0 + 1, finished=T0 + 99, result="failed")
+    events = [Event(T0 + 100, "lost", {"ranks": "4"})]
+    events += [Event(T0 + 105, "back", {"ranks": "4"})] if back else []
+    ends = {"type": "failed", "severity": 0, "note": "its job there was canceled"}
+    events.append(Event(T0 + 110, "exception", ends))
+    burst = Burst(lease=LEASE, since=T0, times={JOB: times}, events=tuple(events))
+    told = f"burst {burst.id}: its job there was canceled"
+    assert taken_from(burst, JOB, None) == ("" if back else told)
+
+
 def test_what_took_nodes_of_an_isolated_burst_took_none_of_a_job_that_ran_elsewhere():
     lease = but(LEASE, hosts=(), ranks=(), isolated=Isolated(kind="service"))
     events = (Event(T0 + 100, "reclaimed", {"note": "its VMs are gone", "ranks": ""}),)

@@ -23,13 +23,15 @@ from burst.core.provider_health import (
     Verb,
     after_answer,
     bound_times,
+    describe_pause,
     expiry_times,
     pause_after,
     why_unavailable,
 )
 from burst.model.burst import Isolated
+from burst.model.decision import clock_time
 from burst.model.reason import Reason
-from tests.builders import but, settings
+from tests.builders import T0, but, settings
 from tests.lifecycles import LEASE
 
 LIMITS = settings(limits={"cooldown": "10m"}).limits
@@ -305,8 +307,14 @@ def test_pauses_grow_up_to_a_minute(attempts, seconds):
 def test_a_provider_may_ask_for_patience_but_not_for_ever():
     assert pause_after(Outcome.TRANSIENT, 5, 2.0) == 2.0
     assert pause_after(Outcome.TRANSIENT, 1, -5.0) == 1.0
-    assert pause_after(Outcome.TRANSIENT, 1, 1e9) == 3600.0
+    assert pause_after(Outcome.TRANSIENT, 1, 1e9) == 300.0
     # It would be called hundreds of times a second.
     assert pause_after(Outcome.TRANSIENT, 1, 0.0) == 1.0
     assert pause_after(Outcome.REFUSED, 1, 0.001) == 1.0
     assert pause_after(Outcome.OK, 1, 7.0) == 0.0
+
+
+def test_a_long_pause_is_told_with_its_end():
+    told = f"; as that asks for a pause, it is called again at {clock_time(T0 + 61)}"
+    assert describe_pause(T0, T0 + 60) == ""
+    assert describe_pause(T0, T0 + 61) == told

@@ -6,7 +6,7 @@ from burst.core.provider_health import Outcome, Verb
 from burst.core.records import Records
 from burst.core.world import Halt, LastCall, ProviderView
 from burst.model.active_job import ActiveJob, picture_of
-from burst.model.decision import Decision, OfferRejection
+from burst.model.decision import Decision, OfferRejection, clock_time
 from burst.model.event import Event
 from burst.model.jobid import JobId, format_f58
 from burst.model.lead import JobState, QueueView
@@ -89,6 +89,22 @@ def note_of(events, call=None, online=(2, 3), **lead):
     calls = {LEASE.id: call} if call else {}
     seen = but(seen, calls=calls)
     return report.burst_row(made(*events), seen, T0 + 40)["note"]
+
+
+@pytest.mark.parametrize("events", [DRAINED, (FAILED,), (FAILED, OVERDUE)])
+def test_a_note_says_until_when_a_provider_asked_for_a_pause(events):
+    closed = LastCall(
+        verb=Verb.REAP,
+        outcome=Outcome.TRANSIENT,
+        note="closed",
+        done_at=T0 + 40,
+        retry_at=T0 + 340,
+    )
+    again = f"it is called again at {clock_time(T0 + 340)}"
+    found = note_of(events, closed, online=(), drained=BOTH)
+    assert found.endswith(f"closed; as that asks for a pause, {again}")
+    soon = note_of(events, but(closed, retry_at=T0 + 41), online=(), drained=BOTH)
+    assert soon.endswith(("closed", "exited with status 3"))
 
 
 def test_a_note_names_at_once_what_of_the_lead_a_deletion_waits_for():

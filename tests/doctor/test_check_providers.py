@@ -14,6 +14,7 @@ from burst.doctor.check_providers import (
     check_daemon_reads,
     check_lease_ends,
     check_offers,
+    check_price_keys,
     check_prices,
     check_probe,
     check_provider,
@@ -253,3 +254,16 @@ def test_nodes_that_no_budget_limits_for_want_of_a_price_are_told() -> None:
     assert "here/small: no price is set" in found.what
     free = settings(**known, budget=[{"limit": 1.0}], prices={"here.small": 0})
     assert check_prices(here, free) == []
+
+
+def test_prices_of_offers_that_there_are_not_are_told() -> None:
+    unread = provider(name="there", offers=ReadFailure("no", "try"))
+    off = provider(name="off", enabled=False, offers=())
+    known = {each: {"type": "local"} for each in ("here", "there", "off")}
+    keys = ("here.big", "here.bigg", "here.n2", "there.x", "off.x")
+    priced = settings(providers=known, prices=dict.fromkeys(keys, 1.0))
+    near, far = check_price_keys([provider(offers=(BIG, SMALL)), unread, off], priced)
+    assert near.level is far.level is NOTE
+    assert near.what == "prices.here.bigg sets no price: here has no offer bigg"
+    assert near.advice == "did you mean here.big?"
+    assert far.advice == "its offers are big, small"

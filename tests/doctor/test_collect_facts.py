@@ -27,6 +27,7 @@ from burst.flux_setup.running_instance import RunningInstance
 from burst.kits import certificate
 from burst.model.burst import BurstId
 from burst.model.finding import Finding, Level, ok
+from burst.model.fsd import format_fsd
 from burst.model.lead import LeadIdentity
 from burst.model.request import BurstPreferences
 from burst.provider import BurstStatus, Phase, Provider
@@ -176,7 +177,8 @@ def test_a_provider_that_hangs_holds_up_no_other() -> None:
     try:
         for limit in growing_limits():
             slow, quick = ask("slow", "quick", make=maker, deadline_s=limit)
-            assert slow.trouble == ReadFailure("there was no answer in time")
+            told = f"there was no answer within {format_fsd(limit)}"
+            assert slow.trouble == ReadFailure(told)
             if quick.trouble is None:
                 break
     finally:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from burst.demo.story import read_instructions
 from burst.lead_setup.start_files import write_start_files
 from tests.support.commands import run_captured
 from tests.support.fluxlead import flux_lead, needs_flux
@@ -49,6 +50,19 @@ def test_a_shell_that_reads_env_has_the_variables(tmp_path: Path) -> None:
         f"1 $2' {URI}\n"
     )
     assert f". '{found.env}'" in found.env.read_text()
+
+
+@pytest.mark.parametrize(("site", "seen"), [("", "/a b"), ("/x:/y z", "/x:/y z:/a b")])
+def test_where_a_site_has_modprobe_look_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, site: str, seen: str
+) -> None:
+    monkeypatch.setenv("FLUX_MODPROBE_PATH_APPEND", site)
+    words = ["env", "FLUX_MODPROBE_PATH_APPEND=/a b"]
+    command = [*words, "sh", "-c", 'echo "$FLUX_MODPROBE_PATH_APPEND"']
+    found = write_start_files(tmp_path, ["lead-0"], [command], URI, {})
+    assert sh(found.start).stdout == f"{seen}\n"
+    scripts = found.start.read_text() + found.env.read_text()
+    assert read_instructions(scripts)[0] == [command]
 
 
 @pytest.mark.flux

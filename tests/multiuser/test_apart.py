@@ -93,6 +93,7 @@ def try_all(bob: Guest) -> None:
             bob.submit("-n1", *burst, *constraint, "true")
         bob.forge(FORGED, "-n1", *burst)
         bob.forge({"or": [{"ranks": ["2-9"]}, {"properties": ["burst"]}]}, *burst)
+    bob.submit("-n1", "--burst", "--burst-tag=night", "true")
     bob.alloc("-n1", "--requires=burst")
     bob.alloc("-n1", "--burst")
     for queue in ("burst", "burst-ready"):
@@ -192,6 +193,7 @@ def test_a_guest_gets_no_nodes_of_another_guests_burst(
         with bob.pour():
             wait_until(lambda: ranks_of(system, job) == "[2-4]", told)
             try_all(bob)
+            assert any("--burst-tag: only the owner" in each for each in bob.refused)
             plain = bob.submit("-n1", "--urgency=16", "true")
             wait_until(lambda: plain in bob.ended(), told)
             assert not strays(system), told()

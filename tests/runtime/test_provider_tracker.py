@@ -7,6 +7,7 @@ from burst.core.provider_health import FailureRecord, Health, Outcome, Verb
 from burst.core.records import Records
 from burst.errors import ConfigError, Refused, Transient
 from burst.model.burst import BurstId
+from burst.model.decision import clock_time
 from burst.runtime.action_runner import make_spec
 from burst.runtime.provider_tracker import ProviderTracker
 from burst.testing.fake import FakeProvider
@@ -148,6 +149,21 @@ def test_what_could_not_be_read_is_trouble_and_asked_again_soon():
     view = bench.answer()
     assert (view.trouble, view.no_offers) == ("", "")
     assert bench.tracker.views["local"].offers
+
+
+def test_until_when_a_provider_asked_for_patience_is_told():
+    bench = Bench()
+    bench.provider.next_observe_error = Transient("closed", retry_after=3600.0)
+    view = bench.turn()
+    at = clock_time(bench.now + 300)
+    pause = f"as that asks for a pause, it is called again at {at}"
+    assert view.trouble == f"observe: closed; {pause}"
+    bench.now += 299
+    bench.poll()
+    assert "observe" not in bench.asked()
+    bench.now += 1
+    bench.poll()
+    assert "observe" in bench.asked()
 
 
 def test_only_bursts_that_were_asked_for_in_time_can_be_missed():

@@ -113,6 +113,11 @@ class BurstPlugin(CLIPlugin):
                 "--burst-mode=isolated: flux alloc needs nodes of this instance; for a"
                 " shell in an isolated instance: burst request --isolated"
             )
+        if _given(args, "burst_tag") and not _is_owner():
+            raise ValueError(
+                "--burst-tag: only the owner of the instance can request nodes with a"
+                " tag, so the job would wait for ever; leave it out"
+            )
         # Kept in args, as Flux calls modify_jobspec of another plugin for each job.
         site = args.burst_site = self._site()
         provider = _given(args, "burst_provider")
@@ -237,6 +242,10 @@ def _given(args, name):
 def _default_queue():
     """Return the queue of jobs that name none, flux-config-policy(5); None if unset."""
     return flux.Flux().conf_get("policy.jobspec.defaults.system.queue")
+
+
+def _is_owner():
+    return int(flux.Flux().attr_get("security.owner")) == os.getuid()
 
 
 def _is_to_be_held(args, site):

@@ -185,7 +185,10 @@ def _forbidden(said: _Status, status: int, attempt: ApiCall) -> ProviderError:
         # For example, a permission of the cloud that would also allow the request.
         more = f": {shorten(denied[1], _MOST)}" if denied[1] else ""
         # Without the right to read namespaces, it is not known whether it was deleted.
-        gone = "; a namespace that was deleted took its Roles with it"
+        gone = (
+            "; a namespace that was deleted took its Roles with it: make it again, or"
+            " give the right to read namespaces (manifests/parts/nodes)"
+        )
         return NoRight(
             f"may not {attempt} with {attempt.access}{more}",
             f"apply a Role with verb {attempt.verb} on {attempt.kind.plural}{part} of"

@@ -111,6 +111,17 @@ def test_a_lead_grows_into_the_other_instance_and_a_job_runs_there(
             cli.wait_for_state(row["id"], "inactive")
             row = cli.row(row["id"])
             assert (row["result"], row["note"]) == ("completed", "idle for 1s")
+            lost = lead.flux("submit", "--setattr=burstable", "-N2", "sleep", "inf")
+            wait_until(
+                lambda: lead.job_line("{state}", lost) == "RUN",
+                lambda: cli.run("explain", lost).stdout,
+            )
+            [theirs] = other.jobs()
+            other.flux("cancel", "--message=for maintenance", theirs)
+            row = cli.status()["bursts"][-1]
+            cli.wait_for_state(row["id"], "inactive")
+            why = f"burst {row['id']}: Flux job {theirs} was canceled: for maintenance"
+            assert why in cli.run("explain", lost).stdout
         assert other.jobs() == []
         assert list(other.files.glob("*.parent")) == []
 
