@@ -187,9 +187,16 @@ class Site:
             if process.pid == process.session
         }
 
-    def kill_follower(self, host: str) -> None:
-        """End a follower as a machine that fails does."""
-        os.kill(self.followers()[host].pid, signal.SIGKILL)
+    def kill_follower(self, host: str) -> bool:
+        """End a follower as a machine that fails does; tell whether it still ran."""
+        follower = self.followers().get(host)
+        if follower is None:
+            return False
+        try:
+            os.kill(follower.pid, signal.SIGKILL)
+        except ProcessLookupError:  # it has just ended
+            return False
+        return True
 
     def drained(self) -> dict[str, str]:
         """Return the reasons of drained ranks, by idset."""

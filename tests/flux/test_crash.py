@@ -29,7 +29,7 @@ def test_a_batch_job_that_goes_on_without_a_follower_keeps_its_burst(
         job = site.flux("batch", *words, "--wrap", program).strip()
         wait_until((site.instance.directory / "began").exists, "its program")
         burst_id = site.wait_for_burst("online")
-        site.kill_follower("burst-0-1")
+        assert site.kill_follower("burst-0-1")
         site.cli.wait_for_state(burst_id, "reap")
         note = "jobs still run on rank 2; they are not killed"
         wait_until(

@@ -159,8 +159,10 @@ class Month:
         hosts = sorted(self.site.followers())
         if hosts:
             host = self._random.choice(hosts)
-            self.killings.append(Killing(host, time.time()))
-            self.site.kill_follower(host)
+            began = time.time()
+            # It may end just now, with its burst.
+            if self.site.kill_follower(host):
+                self.killings.append(Killing(host, began))
 
     def _fault(self) -> None:
         """Have one provider fail in one way, and no other."""
