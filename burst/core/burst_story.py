@@ -182,13 +182,13 @@ def _step_of(burst: Burst, settings: Settings, now: float) -> NextStep:
 
 def _step_online(burst: Burst, settings: Settings, now: float) -> NextStep:
     """Return the next step for an online burst."""
+    isolated = burst.lease.isolated
+    if isolated is not None:
+        return PROGRAM if isolated.ends else STAYS
     if burst.lost_since is not None:
         return LOST
     if burst.coming:
         return GROWS
-    isolated = burst.lease.isolated
-    if isolated is not None:
-        return PROGRAM if isolated.ends else STAYS
     if stands(burst.lease, settings, now):
         return STANDS
     return STAYS if burst.lease.tag is not None else BURST_STEPS[State.ONLINE]
@@ -199,9 +199,12 @@ def sentence(event: Event) -> str:
 
     That for an event of a later version, before a step back, is its name.
     """
-    unsaid = _NO_CAUSE if event.name == "lost" else _NO_NOTE
+    is_loss = event.name == "lost"
+    unsaid = _NO_CAUSE if is_loss else _NO_NOTE
     facts = defaultdict(lambda: "?", {"note": unsaid, **event.context})
-    return filled(SENTENCES.get(event.name, event.name), facts)
+    # Followers of an isolated burst have no ranks, and the note names them.
+    ranks = facts["ranks"] or not is_loss
+    return filled(SENTENCES.get(event.name, event.name) if ranks else "{note}", facts)
 
 
 def _stages(times: dict[str, float]) -> list[dict[str, Any]]:

@@ -19,11 +19,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
+import msgspec
+
 from burst.core.actions import TellJobs
 from burst.core.lifecycle import UNDER_WAY
 from burst.core.observation import ProviderPhase, provider_phase, status_of
 from burst.core.records import Transaction
-from burst.model.burst import Burst, JobTimes
+from burst.model.burst import Burst, JobTimes, State
 from burst.model.event import Event, cut
 from burst.model.jobid import JobId
 from burst.model.lead import ALLOCATED, JobView
@@ -58,6 +60,27 @@ def record_loss(tx: Transaction, burst: Burst) -> None:
         if note == before and gone <= parse_idset(known.context.get("ranks", "")):
             return
     tx.record(burst.id, "lost", {**context, "note": note} if note else context)
+
+
+def record_lost_pods(tx: Transaction, burst: Burst) -> Burst:
+    """Record which followers of an online isolated burst were lost, but not reclaimed.
+
+    The lead does not know them, so the provider's report is all there is; it ends when
+    they run again, and their program may fail later. Return the burst after that.
+    """
+    status = status_of(burst, tx.world)
+    if burst.state is not State.ONLINE or status is None:
+        return burst
+    told: dict[str, list[str]] = defaultdict(list)
+    for follower in status.followers:
+        if follower.lost and not follower.reclaimed:
+            told[follower.lost].append(follower.host)
+    before = cause_of_loss(burst)
+    note = cut(_joined(before, told))
+    if note == before:
+        return burst
+    since = burst.lost_since or tx.now
+    return tx.record(burst.id, "lost", {"ranks": "", "since": since, "note": note})
 
 
 def last_event(burst: Burst, name: str) -> Event | None:
@@ -151,6 +174,11 @@ def taken_from(burst: Burst, job_id: JobId, job: JobView | None) -> str:
         times = JobTimes(
             submitted=0.0, started=job.t_start, finished=finished, result=job.result
         )
+    if times is not None and burst.lease.isolated is not None:
+        # Flux has the job start as its result is known. Until then the decision on the
+        # job says what its provider says.
+        began = burst.first("online") if times.finished else None
+        times = msgspec.structs.replace(times, started=began)
     for event, note in _told_losses(burst):
         if times is None or not note:
             continue

@@ -3,8 +3,10 @@
 
 import pytest
 
+from burst.core.burst_story import sentence
 from burst.core.isolated import behaviour
 from burst.core.isolated.behaviour import IsolatedBehaviour
+from burst.core.losses import last_event, taken_from
 from burst.errors import InsufficientCapacity, Refused, SpecRefused
 from burst.model.burst import Result, State
 from burst.model.lead import JobState
@@ -62,6 +64,30 @@ def test_failed_while_it_runs_it_is_not_run_again(sim, failure):
     assert sim.burst.exception == "failed"
     assert "it may have begun there" in reason(sim, job)
     assert "node lost" in reason(sim, job)
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_what_took_a_follower_is_told_if_the_program_fails_after_that(sim, status):
+    """Another has begun in its place by then, which knows nothing of it."""
+    job = running(sim)
+    lost = [*sim.burst.lease.hosts[1:]]
+    for host in lost:
+        sim.provider.evict(sim.burst.id, host, "was evicted by its node")
+        sim.tick(2)
+    told = f"{sim.burst.id}-[1-2] was evicted by its node"
+    event = last_event(sim.burst, "lost")
+    assert event is not None
+    assert sentence(event) == told
+    assert [event.name for event in sim.burst.events].count("lost") == 1
+    assert not taken_from(sim.burst, job, sim.lead.jobs[job]), "the decision says it"
+    sim.provider.restore(sim.burst.id)
+    sim.provider.ends_with = status
+    sim.until(over(sim))
+    sim.tick()
+    after = f"; {told}" if status else ""
+    assert reason(sim, job).endswith(f": exit status {status}{after}")
+    why = taken_from(sim.burst, job, sim.lead.jobs[job])
+    assert why == (f"burst {sim.burst.id}: {told}" if status else "")
 
 
 @pytest.mark.parametrize("state", [JobState.CLEANUP, JobState.RUN])

@@ -12,7 +12,7 @@ from burst.config import Settings
 from burst.core.isolated import decision
 from burst.core.isolated.observation import instance_phase, look_up
 from burst.core.job_events import record_job_events
-from burst.core.losses import record_reclaim
+from burst.core.losses import record_lost_pods, record_reclaim
 from burst.core.observation import (
     FAILURES,
     Observation,
@@ -52,7 +52,7 @@ class IsolatedBehaviour:
 
     def record_states(self, tx: Transaction, burst: Burst) -> None:
         """Record the states that a live burst has reached, by what was read."""
-        before = burst = record_reclaim(tx, burst)
+        before = burst = record_lost_pods(tx, record_reclaim(tx, burst))
         status, phase = status_of(burst, tx.world), provider_phase(burst, tx.world)
         while True:
             what = look_up(burst.state, phase, instance_phase(status))
@@ -188,7 +188,8 @@ def _record_result(tx: Transaction, burst: Burst, status: BurstStatus) -> None:
     tx.forgive(burst)
     code = shell_status(status.instance.exit_status)
     tx.outputs[burst.id] = status.instance.output
-    tx.record(burst.id, "finish", {"status": code, "note": f"exit status {code}"})
+    note = decision.finish_words(burst, code)
+    tx.record(burst.id, "finish", {"status": code, "note": note})
 
 
 def next_provision(records: Records, now: float) -> float:

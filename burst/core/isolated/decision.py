@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from burst.core.actions import EndJob
 from burst.core.job_memo import memo
+from burst.core.losses import cause_of_loss
 from burst.core.provider_health import Outcome
 from burst.core.records import RecordsView, Transaction
 from burst.model.burst import ISOLATED_STEM, Burst, BurstId
@@ -81,6 +82,12 @@ def end_job(tx: Transaction, burst: Burst, job: JobId) -> EndJob:
     return EndJob(job, text, decision.text(), burst.exit_status, output or "")
 
 
+def finish_words(burst: Burst, status: int) -> str:
+    """Return how the program of a burst ended, and what followers it had lost."""
+    why = (cause_of_loss(burst) or burst.reclaimed) if status else ""
+    return f"exit status {status}" + (f"; {why}" if why else "")
+
+
 def _reason_of_end(burst: Burst) -> Reason:
     if burst.exception == Outcome.SPEC.value:
         return Reason.ISOLATED_REFUSED
@@ -92,6 +99,7 @@ def _reason_of_end(burst: Burst) -> Reason:
 def _outcome(burst: Burst) -> tuple[str, str]:
     """Return how an isolated burst ended: for a column, and in words."""
     if burst.exit_status is not None:
-        return f"exit {burst.exit_status}", f"exit status {burst.exit_status}"
+        words = finish_words(burst, burst.exit_status)
+        return f"exit {burst.exit_status}", words
     notes = [e.context["note"] for e in burst.events if e.name == "exception"]
     return burst.exception, f"{burst.exception}: {notes[-1]}"
