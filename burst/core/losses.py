@@ -91,8 +91,12 @@ def last_event(burst: Burst, name: str) -> Event | None:
 
 def cause_of_loss(burst: Burst) -> str:
     """Return what took followers of a burst away; empty if that is not known."""
-    loss = last_event(burst, "lost")
-    return loss.context.get("note", "") if loss else ""
+    return _last_note(burst, "lost")
+
+
+def _last_note(burst: Burst, name: str) -> str:
+    event = last_event(burst, name)
+    return event.context.get("note", "") if event else ""
 
 
 def _why_lost(
@@ -174,13 +178,16 @@ def taken_from(burst: Burst, job_id: JobId, job: JobView | None) -> str:
         times = JobTimes(
             submitted=0.0, started=job.t_start, finished=finished, result=job.result
         )
+    said = ""
     if times is not None and burst.lease.isolated is not None:
         # Flux has the job start as its result is known. Until then the decision on the
         # job says what its provider says.
         began = burst.first("online") if times.finished else None
         times = msgspec.structs.replace(times, started=began)
+        # If the burst failed, its job's end has this note.
+        said = _last_note(burst, "exception")
     for event, note in _told_losses(burst):
-        if times is None or not note:
+        if times is None or not note or note in said:
             continue
         ranks = parse_idset(event.context.get("ranks", ""))
         at = event.context.get("since", event.timestamp)
@@ -201,8 +208,7 @@ def _told_losses(burst: Burst) -> Iterator[tuple[Event, str]]:
     if lost := last_event(burst, "lost"):
         later = burst.events[burst.events.index(lost) :]
         is_back = any(event.name == "back" for event in later)
-        ended = None if is_back else last_event(burst, "exception")
-        why = ended.context.get("note", "") if ended else ""
+        why = "" if is_back else _last_note(burst, "exception")
         yield lost, lost.context.get("note") or why
 
 

@@ -90,6 +90,15 @@ def test_what_took_a_follower_is_told_if_the_program_fails_after_that(sim, statu
     assert why == (f"burst {sim.burst.id}: {told}" if status else "")
 
 
+def test_a_cause_that_the_end_of_its_job_names_is_not_told_twice(sim):
+    job = running(sim)
+    sim.provider.reclaim(sim.burst.id, ends=True)
+    sim.until(over(sim))
+    sim.tick()
+    assert "the provider reclaimed" in reason(sim, job)
+    assert not taken_from(sim.burst, job, sim.lead.jobs[job])
+
+
 @pytest.mark.parametrize("state", [JobState.CLEANUP, JobState.RUN])
 def test_a_job_that_is_ending_or_that_flux_started_meanwhile_is_not_ended(sim, state):
     """It was released by its user while the lead could not be read."""
