@@ -45,7 +45,8 @@ HOLDER_DEADLINE_S = 30.0
 _HOLDER = "holder"
 _HANGS = (
     "the daemon hangs, and its log may say why; where its unit is installed: systemctl"
-    " restart burst"
+    " restart burst; if it goes on without that, it still does what it was asked for:"
+    " burst status shows the bursts that were made"
 )
 _ADD = "service.add"
 

@@ -210,7 +210,11 @@ class TestTheNameIsTaken:
         (Fault(errno.ENOSYS), NoDaemon, "burst daemon"),
         (Fault(errno.EPERM, "not yours"), Denied, "^not yours$"),
         (Fault(errno.EINVAL, "no such burst; x"), BurstError, "^no such burst; x$"),
-        (None, Unreadable, r"no answer within .*; .*systemctl restart burst"),
+        (
+            None,
+            Unreadable,
+            r"no answer within .*; .*systemctl restart burst.*burst status",
+        ),
     ],
 )
 def test_a_call_raises_what_the_daemon_said(fault, error, text):
